@@ -306,6 +306,16 @@ impl State {
         true
     }
 
+    /// Takes the first of the highest priority out of its queue.
+    fn take_first(&mut self) -> Option<Key> {
+        let mut queue = self.ready.last_entry()?;
+        let first = queue.get_mut().pop_front();
+        if queue.get().is_empty() {
+            queue.remove();
+        }
+        first
+    }
+
     /// Gives the turn to the first of the highest priority; to `hint` if it is ready and nobody is before it by priority, or in any case with
     /// `donated`.
     fn dispatch(&mut self, hint: Option<Key>, donated: bool) {
@@ -313,7 +323,7 @@ impl State {
         let hint = hint.filter(|hint| donated || highest.is_some_and(|highest| self.priority(*hint) >= highest));
         let chosen = match hint.filter(|hint| self.unqueue(*hint)) {
             Some(hint) => Some(hint),
-            None => highest.and_then(|highest| self.ready.get(&highest)?.front().copied()).filter(|first| self.unqueue(*first)),
+            None => self.take_first(),
         };
         self.current = chosen;
         match chosen {

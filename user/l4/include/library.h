@@ -12,6 +12,9 @@ int memcmp(const void *a, const void *b, size_t count);
 /* A line by the kernel's debugger: %s, %d, %u, %x. */
 __attribute__((format(printf, 1, 2))) void print(const char *format, ...);
 
+/* The first function of a thread that is a pager. */
+void give_pages(void);
+
 int has_argument(const l4_loader *loader, const char *wanted);
 
 /* The first function of a program: what its loader says, and the kernel. */

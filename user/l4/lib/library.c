@@ -92,3 +92,23 @@ int has_argument(const l4_loader *loader, const char *wanted)
     }
     return 0;
 }
+
+/* A pager for tasks that run this task's program: they get its pages, where they are. */
+void give_pages(void)
+{
+    l4_message m;
+    uint32_t dope = l4_wait(&m);
+    for (;;) {
+        if (L4_ERROR(dope)) {
+            dope = l4_wait(&m);
+            continue;
+        }
+        uint32_t address = m.word[0] & ~0xfffu;
+        /* So that this task has it. */
+        volatile uint32_t *page = (volatile uint32_t *)address;
+        *page = *page;
+        m.word[0] = address;
+        m.word[1] = l4_fpage(address, L4_PAGE_SIZE, L4_WRITE);
+        dope = l4_reply_and_wait(&m, L4_MAP);
+    }
+}

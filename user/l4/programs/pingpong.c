@@ -30,26 +30,6 @@ static void pong(void)
     }
 }
 
-/* Gives the other task this task's pages, where they are. */
-static void pager(void)
-{
-    l4_message m;
-    uint32_t dope = l4_wait(&m);
-    for (;;) {
-        if (L4_ERROR(dope)) {
-            dope = l4_wait(&m);
-            continue;
-        }
-        uint32_t address = m.word[0] & ~0xfffu;
-        /* So that this task has it. */
-        volatile uint32_t *page = (volatile uint32_t *)address;
-        *page = *page;
-        m.word[0] = address;
-        m.word[1] = l4_fpage(address, L4_PAGE_SIZE, L4_WRITE);
-        dope = l4_reply_and_wait(&m, L4_MAP);
-    }
-}
-
 static int play(const char *where, l4_id partner, int timed)
 {
     uint32_t number = 0;
@@ -78,7 +58,7 @@ int main(const l4_loader *loader, const l4_info *info)
     l4_thread(PONG, pong, STACK_END(pong_stack), L4_SIGMA0);
     if (play("one address space", l4_sibling(me, PONG), timed))
         return 1;
-    l4_thread(PAGER, pager, STACK_END(pager_stack), L4_SIGMA0);
+    l4_thread(PAGER, give_pages, STACK_END(pager_stack), L4_SIGMA0);
     l4_id other = l4_task_new(l4_task(OTHER_TASK), 255, pong, STACK_END(other_stack), l4_sibling(me, PAGER));
     if (l4_task_of(other) != OTHER_TASK) {
         print("no other task\n");

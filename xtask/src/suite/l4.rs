@@ -43,6 +43,8 @@ const CASES: &[Case] = &[
     case("pingpong/kpti", &["--kpti", "on"], &["sigma0", "pingpong"], PINGPONG),
     case("pingpong/one processor", &["--smp", "1"], &["sigma0", "pingpong"], PINGPONG),
     case("pager", &[], &["sigma0", "pager"], include_str!("../../../test/l4/pager.expected")),
+    case("producer", &[], &["sigma0", "producer"], "40 strings with 325540 bytes arrived\n"),
+    case("philosophers", &[], &["sigma0", "philosophers"], include_str!("../../../test/l4/philosophers.expected")),
     Case {
         kernel: include_str!("../../../test/l4/bad.kernel"),
         ..case("bad", &[], &["sigma0", "bad"], include_str!("../../../test/l4/bad.expected"))
