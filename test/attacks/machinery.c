@@ -8,7 +8,6 @@ static int attack(void)
 {
 	char parameters[256] = { 0 };
 	int won = 0;
-	won |= syscall(SYS_io_uring_setup, 4, parameters) >= 0;
 	won |= syscall(SYS_userfaultfd, 0) >= 0;
 	won |= syscall(SYS_perf_event_open, parameters, 0, -1, -1, 0) >= 0;
 	won |= syscall(SYS_bpf, 5, parameters, sizeof parameters) >= 0;
@@ -19,7 +18,14 @@ static int attack(void)
 	won |= syscall(SYS_modify_ldt, 1, parameters, 16) == 0 && 0;
 	won |= syscall(SYS_setns, 0, 0) == 0;
 	won |= syscall(SYS_open_by_handle_at, -100, parameters, 0) >= 0;
-	/* Both are of the program's own kernel, whatever they answer. */
+	/* These are of the program's own kernel, whatever they return. A ring there reaches no memory but the program's. */
+	int ring = syscall(SYS_io_uring_setup, 4, parameters);
+	if (ring >= 0) {
+		char *kernel = (char *)0x552000000000;
+		won |= syscall(SYS_io_uring_register, ring, 0 /* buffers */, (struct { void *base; size_t len; }[]){ { kernel, 4096 } }, 1) == 0;
+		won |= syscall(SYS_io_uring_register, ring, 8 /* probe */, kernel, 1) == 0;
+		close(ring);
+	}
 	syscall(SYS_pkey_alloc, 0, 0);
 	syscall(SYS_prctl, 59, 0, 0, 0, 0);
 	syscall(SYS_prctl, 22, 0, 0, 0, 0);

@@ -141,9 +141,10 @@ impl Sandbox<'_> {
     /// The command line of `janua run` with these options and this program.
     fn line(&self, options: &[&str], program: &[&str]) -> Vec<String> {
         let janua = build::janua().display().to_string();
-        let head = [janua.as_str(), "run", "--gate", self.gate];
+        let head = [janua.as_str(), "run"];
+        let gate = compare::options(self.gate);
         let jail = if options.contains(&"--jail") { &[] } else { compare::jail(self.gate) };
-        head.iter().chain(jail).chain(options).chain(&["--"]).chain(program).map(ToString::to_string).collect()
+        head.iter().chain(&gate).chain(jail).chain(options).chain(&["--"]).chain(program).map(ToString::to_string).collect()
     }
 
     fn start(&self, command: Vec<String>) -> Result<crate::guard::Running, String> {
