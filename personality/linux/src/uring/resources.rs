@@ -194,9 +194,6 @@ impl Resources {
         let count = most.min(list.len());
         list.drain(..count);
         self.provided = self.provided.saturating_sub(count);
-        if list.is_empty() {
-            self.groups.remove(&group);
-        }
         Ok(count)
     }
 

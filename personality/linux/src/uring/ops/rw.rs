@@ -218,6 +218,9 @@ pub async fn poll(op: &Op, thread: &Thread) -> Reply {
     let multi = op.sqe.len & flag::POLL_ADD_MULTI != 0;
     let mut table: Option<(u32, PollTable)> = None;
     poll_fn(move |cx| {
+        if thread.interrupted() {
+            return Poll::Ready(Reply::error(Errno::ECANCELED));
+        }
         let events = op.terms.lock().events | ALWAYS;
         // Registered first, so that what happens meanwhile wakes it once more.
         if table.as_ref().is_none_or(|(mask, table)| *mask != events || table.timed().is_some()) {
@@ -232,7 +235,7 @@ pub async fn poll(op: &Op, thread: &Thread) -> Reply {
         if ready != 0 && !(multi && op.post_more(i64::from(ready), cqe::MORE)) {
             return Poll::Ready(Reply::value(ready as usize));
         }
-        if thread.interrupted() { Poll::Ready(Reply::error(Errno::ECANCELED)) } else { Poll::Pending }
+        Poll::Pending
     })
     .await
 }
