@@ -220,7 +220,7 @@ impl<'a> Turn<'a> {
                 resources::signal(event);
             }
         }
-        // Of a chain that failed with the wish for no completion there are none.
+        // Where the operation that failed was to have no completion, those linked to it have none.
         let silent = skips && reply.failed;
         if let Some(limit) = limit {
             over += 1;
