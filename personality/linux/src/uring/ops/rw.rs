@@ -4,7 +4,7 @@ use core::future::poll_fn;
 use core::task::Poll;
 
 use janua_abi::linux::fcntl::rwf;
-use janua_abi::linux::uring::{Sqe, cqe, flag, op};
+use janua_abi::linux::uring::{Sqe, cqe, flag, op, setup};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
@@ -48,6 +48,11 @@ fn list(op: &Op, thread: &Thread) -> Result<IoVec> {
     }
 }
 
+/// No file here does polled i/o. EOPNOTSUPP.
+fn check_polled(op: &Op) -> Result<()> {
+    if op.ring.shape.has(setup::IOPOLL) { Err(Errno::EOPNOTSUPP) } else { Ok(()) }
+}
+
 fn check_registered(op: &Op) -> Result<()> {
     op.ring.resources.lock().within(op.sqe.buf_index, op.sqe.addr, op.sqe.len)
 }
@@ -79,6 +84,7 @@ pub async fn read(op: &Op, thread: &Thread) -> Reply {
     let done = async {
         let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_read()?;
+        check_polled(op)?;
         let nowait = RwFlags::decode(op.sqe.op_flags as usize)?.0 & rwf::NOWAIT != 0;
         if op.sqe.opcode == op::READV {
             let list = list(op, thread)?;
@@ -104,6 +110,7 @@ pub async fn write(op: &Op, thread: &Thread) -> Reply {
     let done = async {
         let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_write()?;
+        check_polled(op)?;
         let flags = RwFlags::decode(op.sqe.op_flags as usize)?;
         if op.sqe.opcode == op::WRITEV {
             let list = list(op, thread)?;
