@@ -225,7 +225,9 @@ impl<'a> Turn<'a> {
         if let Some(limit) = limit {
             over += 1;
             let result = if limit.passed { Errno::ETIME } else { Errno::ECANCELED };
-            if !silent {
+            // One that was not needed counts as a success.
+            let skipped = limit.sqe.flags & sqe::CQE_SKIP_SUCCESS != 0 && !limit.passed;
+            if !silent && !skipped {
                 self.post_error(&limit.sqe, result);
             }
         }
