@@ -21,7 +21,7 @@ static int attack(void)
 	/* These are of the program's own kernel, whatever they return. A ring there reaches no memory but the program's. */
 	int ring = syscall(SYS_io_uring_setup, 4, parameters);
 	if (ring >= 0) {
-		char *kernel = (char *)0x552000000000;
+		char *kernel = (char *)KERNEL;
 		won |= syscall(SYS_io_uring_register, ring, 0 /* buffers */, (struct { void *base; size_t len; }[]){ { kernel, 4096 } }, 1) == 0;
 		won |= syscall(SYS_io_uring_register, ring, 8 /* probe */, kernel, 1) == 0;
 		close(ring);

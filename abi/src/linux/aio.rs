@@ -1,4 +1,4 @@
-//! Asynchronous i/o by contexts: io_setup(2) and related calls (linux/aio_abi.h).
+//! Asynchronous i/o by contexts: io_setup(2) and the calls on what it makes (linux/aio_abi.h).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

@@ -123,6 +123,8 @@ int main(void)
 	ring_do(&r, "nobody");
 	nop(1, IOSQE_IO_DRAIN);
 	ring_do(&r, "drain");
+	ring_sqe(&r, IORING_OP_READ, p[0], a, 1, -1, 1)->ioprio = 0xffff;
+	ring_do(&r, "no priority");
 	nop(1, IOSQE_CQE_SKIP_SUCCESS), nop(2, IOSQE_IO_DRAIN);
 	R(ring_submit(&r, 1));
 	ring_show(&r, "drain behind a skip", 1);

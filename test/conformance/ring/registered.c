@@ -185,6 +185,13 @@ int main(void)
 	ring_do(&r, "flags");
 	R(r_register(r.fd, IORING_REGISTER_FILES, list, 1));
 	ring_close(&r);
+	/* For nothing at all. */
+	must(ring_open(&r, 8, IORING_SETUP_R_DISABLED, 0));
+	R(r_register(r.fd, IORING_REGISTER_RESTRICTIONS, res, 0));
+	R(r_register(r.fd, IORING_REGISTER_ENABLE_RINGS, 0, 0));
+	ring_one(&r, "nop", IORING_OP_NOP, -1, 0, 0, 0);
+	R(r_register(r.fd, IORING_REGISTER_PROBE, &probe, 0));
+	ring_close(&r);
 	unlink("file");
 	return t_failed;
 }

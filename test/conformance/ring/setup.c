@@ -92,5 +92,14 @@ int main(void)
 	R(r_enter(copy, 0, 0, 0));
 	R(r_enter(1, 0, 0, 0));
 	R(r_register(1, IORING_REGISTER_ENABLE_RINGS, 0, 0));
+	/* Polled i/o is for few files, and for few operations; /proc is of none. */
+	if (ring_open(&r, 4, IORING_SETUP_IOPOLL, 0) == 0) {
+		int f = must(open("/proc/self/stat", O_RDONLY));
+		ring_one(&r, "polled", IORING_OP_READ, f, &b, 1, 0);
+		ring_one(&r, "polled", IORING_OP_READ, 999, &b, 1, 0);
+		ring_one(&r, "not polled", IORING_OP_FSYNC, f, 0, 0, 0);
+		ring_one(&r, "nop", IORING_OP_NOP, -1, 0, 0, 0);
+		ring_close(&r);
+	}
 	return t_failed;
 }

@@ -98,6 +98,12 @@ int main(void)
 	ring_sqe(&r, IORING_OP_LINK_TIMEOUT, -1, &longer, 1, 0, 2);
 	R(ring_submit(&r, 2));
 	ring_show(&r, "in time", 2);
+	must(write(p[1], "x", 1));
+	ring_sqe(&r, IORING_OP_READ, p[0], b, 1, -1, 1)->flags = IOSQE_IO_LINK;
+	ring_sqe(&r, IORING_OP_LINK_TIMEOUT, -1, &longer, 1, 0, 2)->flags = IOSQE_CQE_SKIP_SUCCESS;
+	R(ring_submit(&r, 1));
+	ring_show(&r, "in time, and silently", 1);
+	T(!ring_ready(&r));
 	ring_sqe(&r, IORING_OP_LINK_TIMEOUT, -1, &t, 1, 0, 2);
 	ring_do(&r, "a limit of nothing");
 	ring_sqe(&r, IORING_OP_POLL_ADD, p[0], 0, 0, 0, 1)->flags = IOSQE_IO_LINK;

@@ -8,7 +8,7 @@
 //! | [`issuer`], [`op`], [`turn`] | what a thread has under way, one operation, and how operations begin, go on and end |
 //! | [`ops`] | what operations do |
 //! | [`poller`] | who looks into the rings that nobody announces (IORING_SETUP_SQPOLL) |
-//! | [`aio`] | io_setup(2) and related calls |
+//! | [`aio`] | io_setup(2) and the calls on what it makes |
 
 pub mod aio;
 pub mod enter;

@@ -49,44 +49,36 @@ pub enum Group {
     Ring { addr: usize, entries: u32, head: u16 },
 }
 
-/// What a ring may be used for.
+/// What a ring may be used for: what is named, and nothing else.
 #[derive(Clone, Default)]
 pub struct Restrictions {
     registers: u64,
     ops: [u64; 4],
     flags_allowed: u8,
     flags_required: u8,
-    /// Of these two there are any at all.
-    limits_registers: bool,
-    limits_ops: bool,
 }
 
 impl Restrictions {
     /// EINVAL for what restricts nothing known.
     pub fn add(&mut self, kind: u16, value: u8) -> Result<()> {
         match kind {
-            restriction::REGISTER_OP if u32::from(value) <= register::PBUF_STATUS => {
-                self.registers |= 1 << value;
-                self.limits_registers = true;
-                return Ok(());
-            }
+            restriction::REGISTER_OP if u32::from(value) <= register::PBUF_STATUS => self.registers |= 1 << value,
             restriction::SQE_OP if value < op::END => self.ops[usize::from(value / 64)] |= 1 << (value % 64),
             restriction::SQE_FLAGS_ALLOWED => self.flags_allowed = value,
             restriction::SQE_FLAGS_REQUIRED => self.flags_required = value,
             _ => return Err(Errno::EINVAL),
         }
-        self.limits_ops = true;
         Ok(())
     }
 
     pub fn allows_register(&self, opcode: u32) -> bool {
-        !self.limits_registers && !self.limits_ops || opcode < 64 && self.registers >> opcode & 1 != 0
+        opcode < 64 && self.registers >> opcode & 1 != 0
     }
 
     pub fn allows(&self, opcode: u8, flags: u8) -> bool {
         let named = self.ops[usize::from(opcode / 64)] >> (opcode % 64) & 1 != 0;
         let free = flags & !(self.flags_allowed | self.flags_required) == 0;
-        !self.limits_registers && !self.limits_ops || named && free && flags & self.flags_required == self.flags_required
+        named && free && flags & self.flags_required == self.flags_required
     }
 }
 
@@ -194,9 +186,6 @@ impl Resources {
         let count = most.min(list.len());
         list.drain(..count);
         self.provided = self.provided.saturating_sub(count);
-        if list.is_empty() {
-            self.groups.remove(&group);
-        }
         Ok(count)
     }
 

@@ -35,7 +35,8 @@ const FEATURES: u32 = feat::SINGLE_MMAP
     | feat::REG_REG_RING
     | feat::MIN_TIMEOUT;
 
-const KNOWN: u32 = setup::SQPOLL
+const KNOWN: u32 = setup::IOPOLL
+    | setup::SQPOLL
     | setup::SQ_AFF
     | setup::CQSIZE
     | setup::CLAMP

@@ -213,6 +213,9 @@ impl Taker<'_> {
         if !ops::is_known(sqe.opcode) || sqe.flags & !sqe::ALL != 0 {
             return Err(Errno::EINVAL);
         }
+        if ring.shape.has(setup::IOPOLL) && !ops::may_be_polled(sqe.opcode) {
+            return Err(Errno::EINVAL);
+        }
         if ring.is_limited() && !ring.resources.lock().allows(sqe.opcode, sqe.flags) {
             return Err(Errno::EACCES);
         }

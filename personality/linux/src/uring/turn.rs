@@ -220,12 +220,14 @@ impl<'a> Turn<'a> {
                 resources::signal(event);
             }
         }
-        // Of a chain that failed with the request for no completion there are none.
+        // Where the operation that failed was to have no completion, those linked to it have none.
         let silent = skips && reply.failed;
         if let Some(limit) = limit {
             over += 1;
             let result = if limit.passed { Errno::ETIME } else { Errno::ECANCELED };
-            if !silent {
+            // One that was not needed counts as a success.
+            let skipped = limit.sqe.flags & sqe::CQE_SKIP_SUCCESS != 0 && !limit.passed;
+            if !silent && !skipped {
                 self.post_error(&limit.sqe, result);
             }
         }

@@ -35,6 +35,13 @@ pub fn selects_buffers(opcode: u8) -> bool {
     matches!(opcode, op::READ | op::RECV | op::READ_MULTISHOT)
 }
 
+/// Operations that a ring for polled i/o (IORING_SETUP_IOPOLL) takes.
+pub fn may_be_polled(opcode: u8) -> bool {
+    use op::*;
+    matches!(opcode, NOP | READV | WRITEV | READ_FIXED | WRITE_FIXED | READ | WRITE)
+        || matches!(opcode, FILES_UPDATE | PROVIDE_BUFFERS | REMOVE_BUFFERS | MSG_RING)
+}
+
 /// Operations whose descriptor may be a registered file.
 fn takes_file(opcode: u8) -> bool {
     use op::*;
@@ -55,12 +62,19 @@ fn has_priority(opcode: u8) -> bool {
         || matches!(opcode, NOP | READ_MULTISHOT)
 }
 
+/// Whether a word is a priority of ioprio_set(2)'s: a class, and a level unless the class is none.
+fn is_priority(word: u16) -> bool {
+    let (class, level) = (word >> 13, word & 0x1fff);
+    class <= 3 && (class != 0 || level == 0)
+}
+
 /// What can be said of a submission before it is made. EINVAL.
 pub fn check(sqe: &Sqe) -> Result<()> {
     if sqe.ioprio != 0 && !has_priority(sqe.opcode) {
         return Err(Errno::EINVAL);
     }
     let bad = match sqe.opcode {
+        op::READV | op::WRITEV | op::READ_FIXED | op::WRITE_FIXED | op::READ | op::WRITE => !is_priority(sqe.ioprio),
         op::FSYNC => sqe.addr != 0 || sqe.buf_index != 0 || sqe.op_flags & !flag::FSYNC_DATASYNC != 0,
         op::TIMEOUT => {
             let known = flag::TIMEOUT_ABS | flag::TIMEOUT_BOOTTIME | flag::TIMEOUT_REALTIME | flag::TIMEOUT_ETIME_SUCCESS;

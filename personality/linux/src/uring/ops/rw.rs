@@ -4,7 +4,7 @@ use core::future::poll_fn;
 use core::task::Poll;
 
 use janua_abi::linux::fcntl::rwf;
-use janua_abi::linux::uring::{Sqe, cqe, flag, op};
+use janua_abi::linux::uring::{Sqe, cqe, flag, op, setup};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
@@ -48,6 +48,11 @@ fn list(op: &Op, thread: &Thread) -> Result<IoVec> {
     }
 }
 
+/// No file here does polled i/o. EOPNOTSUPP.
+fn check_polled(op: &Op) -> Result<()> {
+    if op.ring.shape.has(setup::IOPOLL) { Err(Errno::EOPNOTSUPP) } else { Ok(()) }
+}
+
 fn check_registered(op: &Op) -> Result<()> {
     op.ring.resources.lock().within(op.sqe.buf_index, op.sqe.addr, op.sqe.len)
 }
@@ -79,6 +84,7 @@ pub async fn read(op: &Op, thread: &Thread) -> Reply {
     let done = async {
         let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_read()?;
+        check_polled(op)?;
         let nowait = RwFlags::decode(op.sqe.op_flags as usize)?.0 & rwf::NOWAIT != 0;
         if op.sqe.opcode == op::READV {
             let list = list(op, thread)?;
@@ -104,6 +110,7 @@ pub async fn write(op: &Op, thread: &Thread) -> Reply {
     let done = async {
         let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_write()?;
+        check_polled(op)?;
         let flags = RwFlags::decode(op.sqe.op_flags as usize)?;
         if op.sqe.opcode == op::WRITEV {
             let list = list(op, thread)?;
@@ -218,6 +225,9 @@ pub async fn poll(op: &Op, thread: &Thread) -> Reply {
     let multi = op.sqe.len & flag::POLL_ADD_MULTI != 0;
     let mut table: Option<(u32, PollTable)> = None;
     poll_fn(move |cx| {
+        if thread.interrupted() {
+            return Poll::Ready(Reply::error(Errno::ECANCELED));
+        }
         let events = op.terms.lock().events | ALWAYS;
         // Registered first, so that what happens meanwhile wakes it once more.
         if table.as_ref().is_none_or(|(mask, table)| *mask != events || table.timed().is_some()) {
@@ -232,7 +242,7 @@ pub async fn poll(op: &Op, thread: &Thread) -> Reply {
         if ready != 0 && !(multi && op.post_more(i64::from(ready), cqe::MORE)) {
             return Poll::Ready(Reply::value(ready as usize));
         }
-        if thread.interrupted() { Poll::Ready(Reply::error(Errno::ECANCELED)) } else { Poll::Pending }
+        Poll::Pending
     })
     .await
 }
