@@ -19,7 +19,8 @@ impl Arg for Word {
 
 macro_rules! answer_at_once {
     ($($name:ident)*) => {
-        $(fn $name(thread: &Thread, frame: &mut Frame, _: Word, _: Word, _: Word, _: Word, _: Word, _: Word) -> isize {
+        $(#[allow(clippy::too_many_arguments, reason = "as many as a row's function has")]
+        fn $name(thread: &Thread, frame: &mut Frame, _: Word, _: Word, _: Word, _: Word, _: Word, _: Word) -> isize {
             calls::$name(thread, frame)
         })*
     };

@@ -160,7 +160,7 @@ impl Program {
     }
 
     /// Bytes so far.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.code.len()
     }
 

@@ -340,7 +340,12 @@ pub fn write_back() -> Result<()> {
         return Ok(());
     }
     let files: Vec<_> = FILES.lock().values().cloned().collect();
-    files.iter().fold(Ok(()), |result, file| file.write_back().and(result))
+    let mut result = Ok(());
+    for file in files {
+        // All of them, whatever one of them meets.
+        result = file.write_back().and(result);
+    }
+    result
 }
 
 /// The file behind a descriptor, if it is mapped, or was.

@@ -93,7 +93,7 @@ impl L4 for Program {
     }
 
     fn must(self, reg: Reg, value: i32, code: u64) -> Program {
-        let right = format!("right {code} {}", self.len());
+        let right = format!("right {code} {}", self.size());
         self.copy(Reg::R8, Reg::Rax).copy(Reg::Rax, reg).jump_if(value, &right).exit(code).label(&right).copy(Reg::Rax, Reg::R8)
     }
 
