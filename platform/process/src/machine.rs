@@ -113,6 +113,10 @@ impl Machine for ProcessMachine {
         self.linux.vdso()
     }
     fn notify_outside(&self, event: Outside) {
+        if let Outside::Ended(_) = event {
+            // The supervisor ends what is left then: what the last programs have stored must be in their files.
+            let _ = files::write_back();
+        }
         self.linux.notify_outside(event);
     }
 }

@@ -108,7 +108,7 @@ fn judge(test: &Test) -> Result<(), String> {
         return failed(&format!("no call failed: only {faults:?} were made that could"));
     }
     // The first program lives to its end; or it could not be started, or not go on, which somebody says: Janua, its loader, or itself.
-    let says_why = |line: &str| line.contains(": ");
+    let says_why = |line: &str| line.contains(": ") || line.starts_with("cannot ");
     match outcome.code {
         0 if said.ends_with("alive") => Ok(()),
         0 => failed("an exit code of 0, and not its end"),
