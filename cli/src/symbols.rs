@@ -63,6 +63,17 @@ fn readable(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    /// Without either, each start would copy the text.
+    #[test]
+    fn text_is_mapped_from_the_commands_file() {
+        let (file, place) = image::file_of(run::IMAGE).expect("the image is a part of this file");
+        janua_platform_host::sandbox::close([file]);
+        let segments = image::segments(run::IMAGE).expect("the embedded image");
+        let text = segments.iter().find(|segment| segment.is_text()).expect("it has text");
+        assert!(text.place(place).is_some(), "its pages are pages of the file");
+        assert!(image::room_behind(&segments) >= text.huge().len(), "there is room for its huge pages");
+    }
+
     #[test]
     fn functions_are_in_order_and_apart() {
         let functions = image::functions(run::IMAGE).expect("the embedded image");

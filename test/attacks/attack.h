@@ -26,13 +26,13 @@
 
 /* The kernel's memory: where it starts, words shared with the supervisor, selectors, stacks, heap, and where it ends. */
 #define KERNEL 0x552000000000ul
-#define CONTROL (KERNEL + (16ul << 20))
+#define CONTROL (KERNEL + (24ul << 20))
 #define SELECTORS (KERNEL + (32ul << 20))
 #define STACKS (KERNEL + (64ul << 20))
 #define HEAP (KERNEL + (4ul << 30))
 #define KERNEL_END 0x554000000000ul
 /* A word of kernel memory that nothing uses: the end of the control region but for its last page. */
-#define UNUSED (CONTROL + (16ul << 20) - 8192)
+#define UNUSED (CONTROL + (8ul << 20) - 8192)
 
 #define REFUSED 1000
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* A word of kernel memory. */
-#define CONTROL (0x552000000000ul + (16ul << 20))
+#define CONTROL (0x552000000000ul + (24ul << 20))
 /* Looks at what the other has done, of 50 ms each. */
 #define LOOKS 1200
 

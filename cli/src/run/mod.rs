@@ -26,8 +26,14 @@ pub use outcome::escaped;
 
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
-/// The kernel image, as built by `cargo xtask image`.
-pub static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
+/// Bytes that begin where a page does, in memory and so in the command's file.
+#[repr(C, align(4096))]
+struct Paged<T: ?Sized>(T);
+
+static PAGED: &Paged<[u8]> = &Paged(*include_bytes!(env!("JANUA_IMAGE_LINUX")));
+
+/// The kernel image, as built by `cargo xtask image`. Sandboxes map its text from the command's file.
+pub static IMAGE: &[u8] = &PAGED.0;
 
 const SIGINT: i32 = signal::SIGINT as i32;
 const SIGKILL: i32 = signal::SIGKILL as i32;

@@ -58,6 +58,12 @@ pub struct BootInfo {
     pub vdso: vdso::Data,
     /// Bytes of the kernel's image that each process of the sandbox has resident from its start: the host counts them as the guest's.
     pub image_resident: u64,
+    /// Start and end of the huge pages that each process may put in place of the kernel's text, which is pages of the command's file at
+    /// first; zeroes where there is nothing to be replaced.
+    pub text: [u64; 2],
+    /// Start and end of those pages of the file, and the bytes that are in memory of them from the start.
+    pub text_mapped: [u64; 2],
+    pub text_resident: u64,
     /// The configuration of the personality, encoded: bytes that follow this structure.
     pub config_len: u64,
     pub control: Control,

@@ -12,9 +12,13 @@ use object::elf::{PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind};
 
-/// A page range of the image. Text takes whole huge pages.
+/// A page range of the image.
 pub struct Segment {
     pub range: Range<usize>,
+    /// What of it the image says; the rest is zeroes.
+    pub filled: Range<usize>,
+    /// Where the bytes of `filled` begin in the image.
+    pub offset: usize,
     /// Protection once it is loaded (PROT_* bits).
     pub prot: i32,
 }
@@ -27,6 +31,18 @@ impl Segment {
 
     pub fn is_text(&self) -> bool {
         self.prot & libc::PROT_EXEC != 0
+    }
+
+    /// The huge pages it is in, which text has to itself.
+    pub fn huge(&self) -> Range<usize> {
+        self.range.start & !(HUGE_PAGE - 1)..self.range.end.next_multiple_of(HUGE_PAGE)
+    }
+
+    /// Where its pages are in a file that has the image at `image`; `None` where they are not pages of the file too.
+    pub fn place(&self, image: u64) -> Option<u64> {
+        let before = (self.filled.start - self.range.start) as u64;
+        let place = image.checked_add(self.offset as u64)?.checked_sub(before)?;
+        place.is_multiple_of(PAGE as u64).then_some(place)
     }
 }
 
@@ -41,7 +57,7 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     let relocated =
         relocated.map_or(0..0, |header| header.p_vaddr(endian)..header.p_vaddr(endian).saturating_add(header.p_memsz(endian)));
     let used = used_from(&elf);
-    let mut segments: Vec<Segment> = Vec::new();
+    let (mut segments, mut free): (Vec<Segment>, usize) = (Vec::new(), KERNEL_BASE);
     for header in elf.elf_program_headers() {
         if header.p_type(endian) != PT_LOAD {
             continue;
@@ -58,13 +74,18 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
         if relocated.contains(&start) && end <= relocated.end {
             prot &= !libc::PROT_WRITE;
         }
-        let align = if prot & libc::PROT_EXEC != 0 { HUGE_PAGE } else { PAGE };
-        let start = (start.max(used.min(end)) as usize) & !(align - 1);
-        let range = KERNEL_BASE + start..KERNEL_BASE + (end as usize).next_multiple_of(align);
-        if segments.last().is_some_and(|last| range.start < last.range.end) {
+        let start = start.max(used.min(end)) as usize;
+        let offset = header.p_offset(endian) as usize + (start - header.p_vaddr(endian) as usize);
+        let filled = start..start.max((header.p_vaddr(endian) + header.p_filesz(endian)) as usize);
+        let filled = KERNEL_BASE + filled.start..KERNEL_BASE + filled.end;
+        let range = filled.start & !(PAGE - 1)..(KERNEL_BASE + end as usize).next_multiple_of(PAGE);
+        let segment = Segment { range, filled, offset, prot };
+        let taken = if segment.is_text() { segment.huge() } else { segment.range.clone() };
+        if taken.start < free {
             return Err("its segments share pages");
         }
-        segments.push(Segment { range, prot });
+        free = taken.end;
+        segments.push(segment);
     }
     Ok(segments)
 }
@@ -74,12 +95,13 @@ fn used_from(elf: &ElfFile64<'_, Endianness>) -> u64 {
     elf.section_by_name(".rela.dyn").map_or(0, |section| section.address() + section.size())
 }
 
-/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on. Returns the entry point.
-pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
+/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on; not its text, where that is in place already. Returns
+/// the entry point.
+pub fn load(image: &[u8], memory: &mut [u8], has_text: bool) -> Result<usize, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
     let (endian, used) = (elf.endian(), used_from(&elf) as usize);
     for header in elf.elf_program_headers() {
-        if header.p_type(endian) != PT_LOAD {
+        if header.p_type(endian) != PT_LOAD || has_text && header.p_flags(endian).0 & PF_X.0 != 0 {
             continue;
         }
         let start = header.p_vaddr(endian) as usize;
@@ -105,6 +127,44 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
         }
     }
     Ok(KERNEL_BASE + elf.entry() as usize)
+}
+
+/// Bytes of the image's room behind all it has, in whole huge pages: there the kernel makes those that come in place of its text.
+pub fn room_behind(segments: &[Segment]) -> usize {
+    let last = segments.last().map_or(KERNEL_BASE, |last| last.range.end);
+    (KERNEL_BASE + IMAGE_SIZE).saturating_sub(last.next_multiple_of(HUGE_PAGE))
+}
+
+/// The file of the running command and the place of `image` in it, if the image is a part of that file.
+pub fn file_of(image: &[u8]) -> Option<(i32, u64)> {
+    struct Sought {
+        start: usize,
+        end: usize,
+        place: Option<u64>,
+    }
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, sought: *mut core::ffi::c_void) -> i32 {
+        // SAFETY: `dl_iterate_phdr` calls this with its own description of a program and with what it was given below.
+        let (info, sought) = unsafe { (&*info, &mut *sought.cast::<Sought>()) };
+        for at in 0..usize::from(info.dlpi_phnum) {
+            // SAFETY: one of the headers that are said to be there.
+            let header = unsafe { &*info.dlpi_phdr.add(at) };
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            let is_here = sought.start >= start && sought.end - start <= header.p_filesz as usize;
+            if header.p_type == libc::PT_LOAD && is_here && header.p_flags & libc::PF_W == 0 {
+                sought.place = Some(header.p_offset + (sought.start - start) as u64);
+            }
+        }
+        // The first one is the command itself.
+        1
+    }
+    let range = image.as_ptr_range();
+    let mut sought = Sought { start: range.start as usize, end: range.end as usize, place: None };
+    // SAFETY: the function and what it is given, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut sought).cast()) };
+    let place = sought.place?;
+    // SAFETY: a plain call.
+    let fd = unsafe { libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    (fd >= 0).then_some((fd, place))
 }
 
 /// Bytes of the loaded text and constants that are in memory. They are private and written, so every forked process has them as well.

@@ -12,6 +12,7 @@ pub mod channel;
 pub mod found;
 pub mod group;
 pub mod image;
+mod memory;
 pub mod namespaces;
 mod pause;
 mod probe_jail;

@@ -6,11 +6,7 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use janua_entry::hosted::entry::{KERNEL_KEY, SELECTOR_KEY};
-use janua_entry::hosted::{
-    self, CONFIG_BASE, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
-    SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
-};
+use janua_entry::hosted::{self, CONFIG_BASE, CONTROL_BASE, USER_END};
 use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, DESCRIPTORS_MOST, Jail, MAGIC, NO_STATUS};
 use janua_port::{Accounts, Answer, Request};
 
@@ -19,7 +15,7 @@ use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
 use crate::pause::stop_children;
 use crate::processes::{HostProcess, children, descendants};
-use crate::{image, wall};
+use crate::{image, memory, wall};
 
 /// What a sandbox is made of.
 pub struct Setup<'a> {
@@ -152,147 +148,13 @@ const TAKEN: [i32; 15] = [
     libc::SIGTTOU,
 ];
 
-fn failed(what: &'static str) -> StartError {
+pub(crate) fn failed(what: &'static str) -> StartError {
     StartError { what, errno: crate::errno() }
 }
 
-/// Makes and maps the memory file.
-fn map_memory() -> Result<(), StartError> {
-    // SAFETY: new descriptor, new mapping at an address nothing else uses (NOREPLACE makes sure).
-    unsafe {
-        let fd = libc::memfd_create(c"janua-kernel".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(failed("cannot make the kernel's memory (memfd_create)"));
-        }
-        if libc::ftruncate(fd, FILE_SIZE as i64) != 0 {
-            return Err(failed("cannot size the kernel's memory (ftruncate; is there a limit on file sizes?)"));
-        }
-        let map = libc::mmap(
-            KERNEL_BASE as *mut _,
-            FILE_SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
-            fd,
-            0,
-        );
-        if map as usize != KERNEL_BASE {
-            return Err(failed("cannot map the kernel's memory (mmap; is there a limit on address space?)"));
-        }
-        let low = libc::mmap(
-            LOW_PAGE as *mut _,
-            LOW_SIZE,
-            libc::PROT_READ,
-            libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE,
-            fd,
-            (LOW_SHOWS - KERNEL_BASE) as i64,
-        );
-        libc::close(fd);
-        if low as usize != LOW_PAGE {
-            return Err(failed("cannot map the kernel's low page at 64 KiB (mmap; is vm.mmap_min_addr higher?)"));
-        }
-        // In place of the file's pages: what the exit leaves in a line is no other process' business. A forked child
-        // starts with lines of zeroes.
-        let lines = libc::mmap(
-            SELECTOR_BASE as *mut _,
-            SELECTOR_SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
-            -1,
-            0,
-        );
-        if lines as usize != SELECTOR_BASE {
-            return Err(failed("cannot map the kernel's selectors (mmap)"));
-        }
-        // A mapping of its own, by a flag nothing else has: for guard regions the host copies the page tables of all of it.
-        if libc::madvise(STACK_BASE as *mut _, THREADS * STACK_SIZE, libc::MADV_DONTDUMP) != 0 {
-            return Err(failed("cannot set up the kernel's stacks (madvise)"));
-        }
-        if libc::madvise(lines, SELECTOR_SIZE, libc::MADV_WIPEONFORK) != 0 {
-            return Err(failed("cannot set up the kernel's selectors (madvise)"));
-        }
-    }
-    Ok(())
-}
-
-/// Gives kernel memory its protection keys. The calling thread may still use it all.
-fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
-    for wanted in [KERNEL_KEY, SELECTOR_KEY] {
-        // SAFETY: plain words.
-        let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, 0) };
-        if key < 0 {
-            return Err(failed("the jail `pkey` needs two protection keys (pkey_alloc)"));
-        }
-        // The numbers are part of the kernel's code.
-        if key != i64::from(wanted) {
-            return Err(StartError {
-                what: "the jail `pkey` needs the first two protection keys, which are in use",
-                errno: libc::EBUSY,
-            });
-        }
-    }
-    let both = libc::PROT_READ | libc::PROT_WRITE;
-    let image_end = KERNEL_BASE + IMAGE_SIZE;
-    let ranges = [
-        (image_end, SELECTOR_BASE, both, KERNEL_KEY),
-        (SELECTOR_BASE, SELECTOR_BASE + SELECTOR_SIZE, both, SELECTOR_KEY),
-        (SELECTOR_BASE + SELECTOR_SIZE, KERNEL_BASE + FILE_SIZE, both, KERNEL_KEY),
-        (LOW_PAGE, LOW_PAGE + LOW_SIZE, libc::PROT_READ, KERNEL_KEY),
-    ];
-    let image = segments.iter().map(|segment| (segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
-    for (start, end, prot, key) in image.chain(ranges) {
-        // SAFETY: the sandbox's own mappings, whose rights stay as they are.
-        if unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, end - start, prot, key) } != 0 {
-            return Err(failed("cannot lock the kernel's memory (pkey_mprotect)"));
-        }
-    }
-    Ok(())
-}
-
-/// Loads the image. What does not change any more, text and constants, is private memory: a forked process has it at once,
-/// where it would have to fault in each page of a shared file, and the text can be a huge page.
-fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
-    let broken = |what| StartError { what, errno: 0 };
-    let segments = image::segments(setup.image).map_err(broken)?;
-    let parts = || segments.iter().map(|segment| (segment, segment.range.end - segment.range.start));
-    for (segment, len) in parts().filter(|(segment, _)| !segment.is_data()) {
-        let start = segment.range.start as *mut _;
-        // SAFETY: replaces pages of the mapping just made, which nothing uses yet.
-        unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-            if libc::mmap(start, len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) != start {
-                return Err(failed("cannot map the kernel's text (mmap)"));
-            }
-            if segment.is_text() {
-                // A host without huge pages refuses, and small ones do as well.
-                libc::madvise(start, len, libc::MADV_HUGEPAGE);
-            } else {
-                // All of it is about to be written: one call costs half of a fault for each page. Before Linux 5.14 faults do it.
-                libc::madvise(start, len, libc::MADV_POPULATE_WRITE);
-            }
-        }
-    }
-    // SAFETY: the image's part of the mapping just made.
-    let memory = unsafe { core::slice::from_raw_parts_mut(KERNEL_BASE as *mut u8, IMAGE_SIZE) };
-    let entry = image::load(setup.image, memory).map_err(broken)?;
-    for (segment, len) in parts() {
-        // SAFETY: pages of the mapping, whose contents are complete.
-        if unsafe { libc::mprotect(segment.range.start as *mut _, len, segment.prot) } != 0 {
-            return Err(failed("cannot protect the kernel's text (mprotect)"));
-        }
-    }
-    // What is between and behind the segments goes, so that a process has fewer mappings to copy at fork.
-    let starts = segments.iter().map(|segment| segment.range.start).chain([KERNEL_BASE + IMAGE_SIZE]);
-    let ends = [KERNEL_BASE].into_iter().chain(segments.iter().map(|segment| segment.range.end));
-    for (start, end) in ends.zip(starts).filter(|(start, end)| start < end) {
-        // SAFETY: pages of the mapping that the image does not use; nobody else may map there.
-        if unsafe { libc::munmap(start as *mut _, end - start) } != 0 {
-            return Err(failed("cannot unmap what the kernel does not use (munmap)"));
-        }
-    }
-    Ok((entry, segments))
-}
-
-fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], channel: i32) -> Result<(), StartError> {
+fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], has_text: bool, channel: i32) -> Result<(), StartError> {
+    let text = segments.iter().find(|segment| has_text && segment.is_text());
+    let (huge, mapped) = text.map_or((0..0, 0..0), |text| (text.huge(), text.range.clone()));
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
@@ -316,6 +178,9 @@ fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], channel: i32)
         fault: setup.fault.0,
         fault_at: setup.fault.1,
         image_resident: image::resident(segments) as u64,
+        text: [huge.start as u64, huge.end as u64],
+        text_mapped: [mapped.start as u64, mapped.end as u64],
+        text_resident: text.map_or(0, |text| image::resident(core::slice::from_ref(text))) as u64,
         config_len: setup.config.len() as u64,
         control: Control {
             ended: 0.into(),
@@ -484,13 +349,13 @@ impl Sandbox {
         // A file beyond the host's limit is EFBIG then, which has a message; a program inside has signals of its own.
         // SAFETY: plain words.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-        map_memory()?;
+        memory::map_memory()?;
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
-        let (entry, segments) = load(setup)?;
+        let (entry, segments, has_text) = memory::load(setup.image)?;
         let (channel, kernels) = Channel::pair()?;
-        write_boot_info(setup, &segments, kernels)?;
+        write_boot_info(setup, &segments, has_text, kernels)?;
         if setup.jail == Jail::Pkey {
-            lock(&segments)?;
+            memory::lock(&segments)?;
         }
         // SAFETY: signal sets are plain data; the process has one thread, so fork is safe.
         unsafe {

@@ -36,23 +36,28 @@ pub fn set_space(index: usize, other: Option<usize>) {
     of(index).space.store(space, Ordering::Relaxed);
 }
 
+/// The areas that are taken, lowest first. Their threads may be just being made or about to end.
+pub fn for_each_taken(mut each: impl FnMut(usize)) {
+    for index in 0..END.load(Ordering::Relaxed) {
+        let (word, bit) = taken(index);
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            each(index);
+        }
+    }
+}
+
 /// The host's id of a thread in each address space. Threads that are just being made or about to end may be left out.
 pub fn for_each_space(mut each: impl FnMut(u32)) {
     let mut seen: Vec<u64> = Vec::new();
-    for index in 0..END.load(Ordering::Relaxed) {
-        let (word, bit) = taken(index);
-        if word.load(Ordering::Relaxed) & bit == 0 {
-            continue;
-        }
+    for_each_taken(|index| {
         let (space, tid) = (of(index).space.load(Ordering::Relaxed), of(index).host_tid.load(Ordering::Relaxed));
-        if tid == 0 {
-            continue;
-        }
-        if let Err(place) = seen.binary_search(&space) {
+        if tid != 0
+            && let Err(place) = seen.binary_search(&space)
+        {
             seen.insert(place, space);
             each(tid);
         }
-    }
+    });
 }
 
 /// Takes a free area, the lowest: few stacks are touched, and those that threads have just left are warm. EAGAIN when the sandbox has its

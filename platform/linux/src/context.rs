@@ -181,7 +181,7 @@ impl Context for HostedContext {
     }
 
     fn resident(&self) -> Option<u64> {
-        usage::resident(self.host_ids()?.0)
+        usage::resident(self.index, self.host_ids()?.0)
     }
 
     fn resident_own(&self) -> Option<usize> {
@@ -189,10 +189,8 @@ impl Context for HostedContext {
     }
 
     fn peak_resident(&self) -> u64 {
-        if self.is_in_process() {
-            return usage::peak_resident();
-        }
-        self.host_ids().and_then(|(pid, _)| usage::peak_resident_of(pid)).unwrap_or(0)
+        let pid = if self.is_in_process() { Some(None) } else { self.host_ids().map(|(pid, _)| Some(pid)) };
+        pid.and_then(|pid| usage::peak_resident(self.index, pid)).unwrap_or(0)
     }
 
     fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {

@@ -32,6 +32,7 @@ pub mod signal;
 pub mod space;
 pub mod spawn;
 pub mod sys;
+mod text;
 mod threads;
 pub mod usage;
 pub mod user;

@@ -21,7 +21,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, heap, host, random, registers, signal, spawn, usage, vdso, wall};
+use crate::{boot, channel, heap, host, random, registers, signal, spawn, text, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -91,6 +91,7 @@ impl LinuxMachine {
         before: impl FnOnce(&LinuxMachine) -> Result<()>,
     ) -> Result<&'static LinuxMachine> {
         registers::find_layout()?;
+        text::start();
         let mut set = [0u64; 128];
         // SAFETY: the array is ours.
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
@@ -158,9 +159,10 @@ impl LinuxMachine {
             }
             heap::prepare();
             let deadline = serve();
+            let look = text::look();
             heap::give_back();
             if word.load(Ordering::SeqCst) == 0 {
-                spawn::park(word, 0, deadline);
+                spawn::park(word, 0, deadline.into_iter().chain(look).min());
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::exception::exception;
 use crate::machine;
 use crate::spawn;
 use crate::sys::{self, nr};
+use crate::text;
 use crate::user::{HostedUser, is_user};
 
 /// `ss_flags`: the signal stack is none any more once a handler runs on it.
@@ -179,6 +180,7 @@ fn interrupted(area: *mut Area) -> *mut Area {
         return trapped_call(this, index, abi);
     }
     let flow = if signal == KICK || arrival.code <= 0 {
+        text::settle(index);
         guest.trap(frame, Trap::Kick)
     } else if matches!(signal, SIGSEGV | SIGBUS) && gate.is_call_store(arrival.rip as usize) {
         // A rewritten call on a stack that is none, as at the end of a thread that has unmapped its own.

@@ -24,7 +24,7 @@ use crate::machine;
 use crate::signal;
 use crate::sys::{self, nr};
 use crate::threads;
-use crate::{faults, guard, heap, idle};
+use crate::{faults, guard, heap, idle, text};
 
 const THREAD_FLAGS: u64 = clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
@@ -77,6 +77,8 @@ const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
 fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
     let index = area::take()?;
     let shared = area::of(index);
+    // A new process has the text as its parent has it.
+    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(0, Ordering::Relaxed);
     shared.host_tid.store(0, Ordering::Relaxed);
@@ -144,6 +146,9 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::Fork => (PROCESS_FLAGS, true),
         SpawnKind::SharedSpace => (PROCESS_FLAGS | clone::VM, true),
     };
+    if spawn.kind == SpawnKind::Fork {
+        text::before_fork(here());
+    }
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
     area::set_space(index, (flags & clone::VM != 0).then(here));
@@ -191,6 +196,7 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<Arc<dyn Context>> {
 pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     let index = area::take()?;
     let shared = area::of(index);
+    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(own_pid(), Ordering::Relaxed);
     shared.space.store(area::NO_SPACE, Ordering::Relaxed);
@@ -206,6 +212,7 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
 pub fn spawn_beside(guest: Arc<dyn Guest>, body: Box<dyn FnOnce() + Send>) -> Result<()> {
     let index = area::take()?;
     let shared = area::of(index);
+    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(own_pid(), Ordering::Relaxed);
     shared.space.store(area::NO_SPACE, Ordering::Relaxed);
@@ -363,6 +370,7 @@ impl Carrier for Hosted<'_> {
 
     fn wait(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
         guard::check(self.index);
+        text::settle(self.index);
         idle::wait(self, word, deadline);
     }
 }

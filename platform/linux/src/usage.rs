@@ -12,7 +12,7 @@ use janua_port::{Host, accounts};
 
 use crate::host::{self, LinuxHost};
 use crate::sys::{self, nr};
-use crate::{area, boot, spawn};
+use crate::{area, boot, spawn, text};
 
 /// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
 pub fn below_proc(pid: u32, file: impl Display) -> Result<Vec<u8>> {
@@ -68,23 +68,24 @@ fn rusage(who: usize) -> Option<[u64; 18]> {
 const RUSAGE_SELF: usize = 0;
 const RUSAGE_THREAD: usize = 1;
 
-/// What a guest has, of what the host counts for its process: without the kernel's image, which is there from the start. Pages of the
+/// What a guest has, of what the host counts for its process: without the kernel's image, `more` of it than from the start. Pages of the
 /// kernel's shared memory that the process has used stay in it.
-fn of_guest(resident: u64) -> u64 {
-    resident.saturating_sub(boot::info().image_resident)
+fn of_guest(resident: u64, more: u64) -> u64 {
+    resident.saturating_sub(boot::info().image_resident + more)
 }
 
-/// [`janua_port::Context::peak_resident`], of the calling thread's process.
-pub fn peak_resident() -> u64 {
-    rusage(RUSAGE_SELF).map_or(0, |words| of_guest(words[4].saturating_mul(1024)))
-}
-
-/// The same of another host process, from /proc/PID/status.
-pub fn peak_resident_of(pid: u32) -> Option<u64> {
-    let mut text = [0; 4096];
-    let status = read_small(&below_proc(pid, "status").ok()?, &mut text)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(of_guest(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024)))
+/// [`janua_port::Context::peak_resident`], of the process of a guest thread, by the host's id; without one it is the calling process.
+pub fn peak_resident(index: usize, pid: Option<u32>) -> Option<u64> {
+    let kib = match pid {
+        None => rusage(RUSAGE_SELF)?[4],
+        Some(pid) => {
+            let mut status = [0; 4096];
+            let status = read_small(&below_proc(pid, "status").ok()?, &mut status)?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?
+        }
+    };
+    Some(of_guest(kib.saturating_mul(1024), text::more(index)))
 }
 
 /// What the calling thread has used.
@@ -257,12 +258,13 @@ pub fn resident_own(tid: u32) -> Option<usize> {
     Some(own(tid, false)? + of_tables.unwrap_or(0))
 }
 
-/// [`janua_port::Context::resident`], of a process.
-pub fn resident(pid: u32) -> Option<u64> {
-    let mut text = [0; 128];
+/// [`janua_port::Context::resident`], of the process of a guest thread.
+pub fn resident(index: usize, pid: u32) -> Option<u64> {
+    let mut words = [0; 128];
     // Pages of the whole, then those in memory.
-    let text = read_small(&below_proc(pid, "statm").ok()?, &mut text)?;
-    text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64).map(of_guest)
+    let words = read_small(&below_proc(pid, "statm").ok()?, &mut words)?;
+    let resident = words.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)?;
+    Some(of_guest(resident, text::more(index)))
 }
 
 /// Page tables that are quickly walked, however little they hold.

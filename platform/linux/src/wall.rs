@@ -17,6 +17,7 @@ use janua_abi::linux::seccomp::verdict::{ALLOW, KILL_PROCESS, TRAP};
 use janua_abi::linux::termios::request as tty;
 use janua_abi::linux::vsyscall;
 use janua_abi::linux::{Errno, Result};
+use janua_entry::hosted::entry::KERNEL_KEY;
 use janua_entry::hosted::hostcall::hostcall;
 use janua_entry::hosted::{KERNEL_BASE, KICK};
 use janua_port::PAGE;
@@ -162,6 +163,7 @@ host_calls! {
     319 MEMFD_CREATE Always, "memory of files in memory, once it is mapped or large";
     324 MEMBARRIER Always, "barriers between the threads of a guest";
     328 PWRITEV2 Always, "the end of a file of a writable bind or of one that was inherited, found and written to in one step";
+    329 PKEY_MPROTECT OneOf(3, &[KERNEL_KEY]), "the kernel's text in huge pages, locked";
     332 STATX Always, "files of the host";
     437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
 }

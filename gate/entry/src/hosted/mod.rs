@@ -22,12 +22,12 @@ use janua_arch::Frame;
 pub const KERNEL_BASE: usize = 0x5520_0000_0000;
 /// All of the kernel's range, and nothing else, has these upper bits.
 pub const KERNEL_SHIFT: u32 = 37;
-/// The image's room: text, read-only data, data.
-pub const IMAGE_SIZE: usize = 16 << 20;
+/// The image's room: text, read-only data, data, and behind them as much again as the text takes: there its huge pages are made.
+pub const IMAGE_SIZE: usize = 24 << 20;
 /// The boot information and the words shared with the supervisor, in one page; behind it the page that is shown at [`LOW_PAGE`], since every
 /// new process touches both and one fault of the host is enough then; behind that the configuration.
 pub const CONTROL_BASE: usize = KERNEL_BASE + IMAGE_SIZE;
-pub const CONTROL_SIZE: usize = 16 << 20;
+pub const CONTROL_SIZE: usize = 8 << 20;
 pub const INFO_SIZE: usize = 4096;
 pub const CONFIG_BASE: usize = LOW_SHOWS + LOW_SIZE;
 /// The selector lines, one a thread: the selector byte, then what the exit needs after the key is closed. A region of its
@@ -141,6 +141,8 @@ pub struct Shared {
     pub identified: AtomicBool,
     /// One more than the index of the guest thread that a thread of the kernel's own works for; 0 for none.
     pub serves: AtomicU32,
+    /// The thread's process has the kernel's text in huge pages, or has tried.
+    pub united: AtomicBool,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`, which return a
