@@ -21,6 +21,10 @@ pub struct Segment {
     pub offset: usize,
     /// Protection once it is loaded (PROT_* bits).
     pub prot: i32,
+    /// It stays as the image has it: nothing in it is relocated.
+    pub is_fixed: bool,
+    /// It is in place already: pages of the file that has the image.
+    pub is_mapped: bool,
 }
 
 impl Segment {
@@ -79,7 +83,7 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
         let filled = start..start.max((header.p_vaddr(endian) + header.p_filesz(endian)) as usize);
         let filled = KERNEL_BASE + filled.start..KERNEL_BASE + filled.end;
         let range = filled.start & !(PAGE - 1)..(KERNEL_BASE + end as usize).next_multiple_of(PAGE);
-        let segment = Segment { range, filled, offset, prot };
+        let segment = Segment { range, filled, offset, prot, is_fixed: flags.0 & PF_W.0 == 0, is_mapped: false };
         let taken = if segment.is_text() { segment.huge() } else { segment.range.clone() };
         if taken.start < free {
             return Err("its segments share pages");
@@ -95,21 +99,14 @@ fn used_from(elf: &ElfFile64<'_, Endianness>) -> u64 {
     elf.section_by_name(".rela.dyn").map_or(0, |section| section.address() + section.size())
 }
 
-/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on; not its text, where that is in place already. Returns
+/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on, but for segments that are in place already. Returns
 /// the entry point.
-pub fn load(image: &[u8], memory: &mut [u8], has_text: bool) -> Result<usize, Broken> {
+pub fn load(image: &[u8], memory: &mut [u8], segments: &[Segment]) -> Result<usize, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
-    let (endian, used) = (elf.endian(), used_from(&elf) as usize);
-    for header in elf.elf_program_headers() {
-        if header.p_type(endian) != PT_LOAD || has_text && header.p_flags(endian).0 & PF_X.0 != 0 {
-            continue;
-        }
-        let start = header.p_vaddr(endian) as usize;
-        let data = header.data(endian, image).map_err(|()| "a segment is outside the file")?;
-        let unused = used.saturating_sub(start).min(data.len());
-        let (start, data) = (start + unused, &data[unused..]);
-        let place = start.checked_add(data.len()).and_then(|end| memory.get_mut(start..end));
-        place.ok_or("a segment is too large")?.copy_from_slice(data);
+    for segment in segments.iter().filter(|segment| !segment.is_mapped) {
+        let data = image.get(segment.offset..).and_then(|data| data.get(..segment.filled.len()));
+        let place = memory.get_mut(segment.filled.start - KERNEL_BASE..segment.filled.end - KERNEL_BASE);
+        place.ok_or("a segment is too large")?.copy_from_slice(data.ok_or("a segment is outside the file")?);
     }
     if let Some(section) = elf.section_by_name(".rela.dyn") {
         let data = section.data().map_err(|_| "its relocations lie outside the file")?;

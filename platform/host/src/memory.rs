@@ -103,48 +103,47 @@ pub fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Maps the image's text where the command's file has it: nothing is copied, and a process that ends soon never needs the huge pages
-/// that the kernel makes of it later (`janua_platform_linux::text`). Returns whether it could be done.
-fn map_text(bytes: &[u8], segment: &image::Segment) -> bool {
-    let Some((file, place)) = image::file_of(bytes) else { return false };
+/// Maps a segment where the command's file has it: nothing is copied, and a process that ends soon never needs the huge pages
+/// that the kernel makes of the text later (`janua_platform_linux::text`). Returns whether it could be done.
+fn map_file(file: Option<(i32, u64)>, segment: &image::Segment) -> bool {
+    // The host maps pages around the one that is met: sixteen, where nobody has set another number.
+    const AROUND: usize = 64 << 10;
+    let Some((file, place)) = file.and_then(|(file, image)| Some((file, segment.place(image)?))) else { return false };
     let range = segment.range.clone();
-    let (start, len) = (range.start as *mut u8, range.len());
-    let mapped = segment.place(place).is_some_and(|place| {
-        let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
-        // SAFETY: replaces pages of the mapping just made, which nothing uses yet.
-        unsafe { libc::mmap(start.cast(), len, both, flags, file, place as i64) == start.cast() }
-    });
-    // SAFETY: made above.
-    unsafe { libc::close(file) };
-    if mapped {
-        // SAFETY: the pages just mapped, which are this process' own. What the file has before and behind the text, the image does not
-        // have there, and user code may jump to whatever can run.
-        unsafe {
-            start.write_bytes(0, segment.filled.start - range.start);
-            (segment.filled.end as *mut u8).write_bytes(0, range.end - segment.filled.end);
-            // With a page of its own in it the host copies the whole mapping at fork, where the child would fault in what it uses.
-            start.write_volatile(start.read_volatile());
-            // All of it by one call; before Linux 5.14 faults do it.
-            libc::madvise(start.cast(), len, libc::MADV_POPULATE_READ);
+    let (start, both, flags) =
+        (range.start as *mut u8, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+    // SAFETY: replaces pages of the mapping just made, which nothing uses yet, and uses them. What the file has before and behind the
+    // segment, the image does not have there, and user code may jump to whatever can run.
+    unsafe {
+        if libc::mmap(start.cast(), range.len(), both, flags, file, place as i64) != start.cast() {
+            return false;
+        }
+        start.write_bytes(0, segment.filled.start - range.start);
+        (segment.filled.end as *mut u8).write_bytes(0, range.end - segment.filled.end);
+        // With a page of its own in it the host copies the whole mapping at fork, where the child would fault in what it uses.
+        start.write_volatile(start.read_volatile());
+        // By faults, which bring several pages each: MADV_POPULATE_READ looks at every single one and takes more than twice as long.
+        for at in range.step_by(AROUND) {
+            (at as *const u8).read_volatile();
         }
     }
-    mapped
+    true
 }
 
 /// Loads the image. What does not change any more, text and constants, is private memory: a forked process has it at once,
-/// where it would have to fault in each page of a shared file. Returns the entry point, what is mapped, and whether the text is pages
-/// of the command's file.
-pub fn load(bytes: &[u8]) -> Result<(usize, Vec<image::Segment>, bool), StartError> {
+/// where it would have to fault in each page of a shared file. Returns the entry point and what is mapped.
+pub fn load(bytes: &[u8]) -> Result<(usize, Vec<image::Segment>), StartError> {
     let broken = |what| StartError { what, errno: 0 };
     let mut segments = image::segments(bytes).map_err(broken)?;
     let room = image::room_behind(&segments);
-    let mut has_text = false;
+    let file = image::file_of(bytes);
     for segment in segments.iter_mut().filter(|segment| !segment.is_data()) {
+        let fits = !segment.is_text() || segment.huge().len() <= room;
+        segment.is_mapped = segment.is_fixed && fits && map_file(file, segment);
+        if segment.is_mapped {
+            continue;
+        }
         if segment.is_text() {
-            has_text = segment.huge().len() <= room && map_text(bytes, segment);
-            if has_text {
-                continue;
-            }
             segment.range = segment.huge();
         }
         let (start, len) = (segment.range.start as *mut _, segment.range.len());
@@ -163,10 +162,11 @@ pub fn load(bytes: &[u8]) -> Result<(usize, Vec<image::Segment>, bool), StartErr
             }
         }
     }
+    crate::sandbox::close(file.map(|(file, _)| file));
     let parts = || segments.iter().map(|segment| (segment, segment.range.len()));
     // SAFETY: the image's part of the mapping just made.
     let memory = unsafe { core::slice::from_raw_parts_mut(KERNEL_BASE as *mut u8, IMAGE_SIZE) };
-    let entry = image::load(bytes, memory, has_text).map_err(broken)?;
+    let entry = image::load(bytes, memory, &segments).map_err(broken)?;
     for (segment, len) in parts() {
         // SAFETY: pages of the mapping, whose contents are complete.
         if unsafe { libc::mprotect(segment.range.start as *mut _, len, segment.prot) } != 0 {
@@ -182,5 +182,5 @@ pub fn load(bytes: &[u8]) -> Result<(usize, Vec<image::Segment>, bool), StartErr
             return Err(failed("cannot unmap what the kernel does not use (munmap)"));
         }
     }
-    Ok((entry, segments, has_text))
+    Ok((entry, segments))
 }

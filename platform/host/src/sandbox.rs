@@ -152,8 +152,8 @@ pub(crate) fn failed(what: &'static str) -> StartError {
     StartError { what, errno: crate::errno() }
 }
 
-fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], has_text: bool, channel: i32) -> Result<(), StartError> {
-    let text = segments.iter().find(|segment| has_text && segment.is_text());
+fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], channel: i32) -> Result<(), StartError> {
+    let text = segments.iter().find(|segment| segment.is_mapped && segment.is_text());
     let (huge, mapped) = text.map_or((0..0, 0..0), |text| (text.huge(), text.range.clone()));
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
@@ -351,9 +351,9 @@ impl Sandbox {
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         memory::map_memory()?;
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
-        let (entry, segments, has_text) = memory::load(setup.image)?;
+        let (entry, segments) = memory::load(setup.image)?;
         let (channel, kernels) = Channel::pair()?;
-        write_boot_info(setup, &segments, has_text, kernels)?;
+        write_boot_info(setup, &segments, kernels)?;
         if setup.jail == Jail::Pkey {
             memory::lock(&segments)?;
         }
