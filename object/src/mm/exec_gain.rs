@@ -25,7 +25,7 @@ impl Mm {
         if bits & !(MDWE_REFUSE_EXEC_GAIN | MDWE_NO_INHERIT) != 0 || bits == MDWE_NO_INHERIT {
             return Err(Errno::EINVAL);
         }
-        // With the lock: whoever maps or changes rights has done so before or sees it.
+        // With the lock: a caller that maps or changes rights has done so before or sees it.
         let _state = self.lock_state();
         match self.exec_gain() {
             0 => self.exec_gain.store(bits, Ordering::Relaxed),

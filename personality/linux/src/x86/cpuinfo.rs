@@ -110,7 +110,7 @@ fn caches(is_amd: bool, most: u32) -> (u32, u32) {
     (last, 0)
 }
 
-/// The faults of the processor that CPUID tells of, or that all have that run ahead. Others are told by registers that only the machine's
+/// The faults of the processor that CPUID tells of, or that all have that run ahead. Others are in registers that only the machine's
 /// own kernel reads.
 fn bugs(is_amd: bool, text: &mut Text) {
     const SSB_NO: u32 = 1 << 26;
