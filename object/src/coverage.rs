@@ -16,7 +16,7 @@ const MAPPED: u8 = 2;
 
 /// Pages of a file, and how many of them count: those the host holds, and of those that were mapped the ones within the file's size.
 /// A page once mapped stays so.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Coverage {
     /// Runs of pages by their first: the page behind the last, and what is known of them. Runs do not overlap; those that touch differ.
     runs: BTreeMap<u64, (u64, u8)>,
@@ -90,8 +90,41 @@ impl Coverage {
         before - self.count(first, last, size)
     }
 
+    /// The whole pages of the bytes `from..to` are taken out of a file of `size` bytes, and what is behind moves down: how many pages count
+    /// no more.
+    pub fn collapse(&mut self, from: u64, to: u64, size: u64) -> u64 {
+        let (first, last) = (from / PAGE, to / PAGE);
+        let before = self.total(size);
+        self.move_written(|start, end| {
+            [(start.min(first), end.min(first)), (start.max(last) - (last - first), end.max(last) - (last - first))]
+        });
+        before.saturating_sub(self.total(size - (to - from)))
+    }
+
+    /// The whole pages of the bytes `from..to` are put into a file of `size` bytes as a hole, and what is behind moves up: how many pages
+    /// more count.
+    pub fn insert(&mut self, from: u64, to: u64, size: u64) -> u64 {
+        let (first, last) = (from / PAGE, to / PAGE);
+        let before = self.total(size);
+        self.move_written(|start, end| {
+            [(start.min(first), end.min(first)), (start.max(first) + (last - first), end.max(first) + (last - first))]
+        });
+        self.total(size + (to - from)).saturating_sub(before)
+    }
+
+    /// Moves what the host holds: each run of it to where `to` says. A mapping is of the place in the file, whatever is there.
+    fn move_written(&mut self, to: impl Fn(u64, u64) -> [(u64, u64); 2]) {
+        for (start, (end, state)) in core::mem::take(&mut self.runs) {
+            self.change(start, if state & MAPPED != 0 { end } else { start }, MAPPED, 0);
+            if state & WRITTEN != 0 {
+                for (start, end) in to(start, end) {
+                    self.change(start, end, WRITTEN, 0);
+                }
+            }
+        }
+    }
+
     /// Pages that count in a file of `size` bytes.
-    #[cfg(test)]
     fn total(&self, size: u64) -> u64 {
         self.count(0, u64::MAX, size.div_ceil(PAGE))
     }
@@ -205,6 +238,21 @@ mod tests {
     use super::*;
 
     const K: u64 = PAGE;
+
+    #[test]
+    fn what_is_written_moves() {
+        let mut file = Coverage::default();
+        file.write(0, 2 * K);
+        file.write(6 * K, 9 * K);
+        file.map(3 * K, 4 * K);
+        assert_eq!(file.total(9 * K), 6);
+        // Page 6 goes, pages 7 and 8 come to be 2 and 3, of which 3 counted before.
+        assert_eq!(file.collapse(2 * K, 7 * K, 9 * K), 2);
+        assert_eq!(file.total(4 * K), 4);
+        // They are 4 and 5 now, and page 3 is still mapped.
+        assert_eq!(file.insert(2 * K, 4 * K, 4 * K), 1);
+        assert_eq!((file.total(6 * K), file.to_write(4 * K, 6 * K, 6 * K), file.to_write(2 * K, 4 * K, 6 * K)), (5, 0, 1));
+    }
 
     #[test]
     fn holes_count_when_they_are_written_or_mapped() {

@@ -190,6 +190,11 @@ impl FdTable {
         taken
     }
 
+    /// How many descriptors are open.
+    pub fn count(&self) -> usize {
+        self.table.lock().slots.iter().filter(|slot| slot.is_some()).count()
+    }
+
     /// Open descriptors in order.
     pub fn numbers(&self) -> Vec<Fd> {
         let table = self.table.lock();

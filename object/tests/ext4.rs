@@ -158,6 +158,13 @@ fn files_and_names_last() {
     assert_eq!((attr.ino, attr.btime), (before.ino, before.btime));
     assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.colour").unwrap(), b"blue");
     assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.size"), Err(Errno::ENODATA));
+    // A list that nobody asks would say what does not hold.
+    let twin = w.find("/twin").unwrap();
+    let found = twin.inode();
+    for name in [&b"system.posix_acl_access"[..], b"system.posix_acl_default"] {
+        assert_eq!(found.set_xattr(name, &[2, 0, 0, 0], 0), Err(Errno::EOPNOTSUPP));
+        assert_eq!(found.get_xattr(name), Err(Errno::EOPNOTSUPP));
+    }
     assert_eq!(w.find("/device").unwrap().inode().attr().unwrap().rdev, rdev);
     assert_eq!(w.find("/fifo").unwrap().inode().kind(), FileKind::Fifo);
     assert_eq!(w.list("/dir"), [".", "..", "link", "small"]);

@@ -1,9 +1,10 @@
-/* What root of a sandbox may change there and nowhere else: settings below /proc/sys that take effect, and mounts, whose changes can be waited for. Run by the suite
- * `sandbox`, as root of a sandbox only. */
+/* What root of a sandbox may change there and nowhere else: settings below /proc/sys that take effect, and mounts, whose changes can be waited for. And timers of some
+ * microseconds, which have expired when the call returns that sets them. Run by the suite `sandbox`, as root of a sandbox only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,6 +151,39 @@ static void numbers(void)
 	printf("numbers: never the same process number with another inode\n");
 }
 
+static volatile int alarms;
+
+static void count(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+static void timers(void)
+{
+	struct itimerval brief = {{0, 0}, {0, 0}}, left;
+	struct itimerspec spec = {{0, 0}, {0, 0}};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	timer_t id;
+	signal(SIGALRM, count);
+	signal(SIGUSR1, count);
+	MUST(timer_create(CLOCK_MONOTONIC, &event, &id) == 0);
+	for (int n = 0; n < 100; n++) {
+		brief.it_value.tv_usec = 1 + n % 10;
+		MUST(setitimer(ITIMER_REAL, &brief, NULL) == 0);
+		MUST(alarms == 3 * n + 1);
+		spec.it_value.tv_nsec = 1 + n * 100;
+		MUST(timer_settime(id, 0, &spec, NULL) == 0);
+		MUST(alarms == 3 * n + 2);
+		MUST(clock_gettime(CLOCK_MONOTONIC, &spec.it_value) == 0);
+		MUST(timer_settime(id, TIMER_ABSTIME, &spec, NULL) == 0);
+		MUST(alarms == 3 * n + 3);
+		spec.it_value.tv_sec = 0;
+	}
+	MUST(getitimer(ITIMER_REAL, &left) == 0 && left.it_value.tv_sec == 0 && left.it_value.tv_usec == 0);
+	puts("timers: those at hand have expired");
+}
+
 int main(void)
 {
 	mounts();
@@ -156,5 +191,6 @@ int main(void)
 	watches();
 	leases();
 	numbers();
+	timers();
 	return 0;
 }

@@ -41,7 +41,9 @@ pub mod whence {
 pub mod falloc {
     pub const KEEP_SIZE: u32 = 1;
     pub const PUNCH_HOLE: u32 = 2;
+    pub const COLLAPSE_RANGE: u32 = 8;
     pub const ZERO_RANGE: u32 = 0x10;
+    pub const INSERT_RANGE: u32 = 0x20;
 }
 
 /// preadv2(2) and pwritev2(2): RWF_*.

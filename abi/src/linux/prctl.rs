@@ -29,12 +29,31 @@ pub const GET_TID_ADDRESS: u32 = 40;
 pub const SET_THP_DISABLE: u32 = 41;
 pub const GET_THP_DISABLE: u32 = 42;
 pub const CAP_AMBIENT: u32 = 47;
+pub const GET_SPECULATION_CTRL: u32 = 52;
+pub const SET_SPECULATION_CTRL: u32 = 53;
 pub const SET_SYSCALL_USER_DISPATCH: u32 = 59;
+pub const SET_MDWE: u32 = 65;
+pub const GET_MDWE: u32 = 66;
+pub const GET_AUXV: u32 = 0x4155_5856;
 pub const SET_VMA: u32 = 0x5356_4d41;
 
 /// What SET_SYSCALL_USER_DISPATCH switches to.
 pub const SYS_DISPATCH_OFF: usize = 0;
 pub const SYS_DISPATCH_ON: usize = 1;
+
+/// What SET_MDWE sets: no memory becomes executable that was not, and no child or later program inherits that.
+pub const MDWE_REFUSE_EXEC_GAIN: u32 = 1;
+pub const MDWE_NO_INHERIT: u32 = 2;
+
+/// Kinds of speculation and what holds for one (linux/prctl.h, PR_SPEC_*).
+pub mod spec {
+    pub const STORE_BYPASS: usize = 0;
+    pub const INDIRECT_BRANCH: usize = 1;
+    pub const L1D_FLUSH: usize = 2;
+    pub const ENABLE: usize = 1 << 1;
+    pub const DISABLE: usize = 1 << 2;
+    pub const FORCE_DISABLE: usize = 1 << 3;
+}
 
 /// arch_prctl(2): ARCH_*.
 pub mod arch {

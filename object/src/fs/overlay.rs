@@ -29,7 +29,7 @@ impl Overlay {
     /// An overlay over the host directory `fd` (which it then owns), shown in /proc/mounts as `name`. `top`: it is the host's root.
     pub fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, name: &[u8], top: bool) -> Result<Arc<Overlay>> {
         let lower = HostFs::snapshot(machine, dev, fd, top)?;
-        let shared = Shared::new(machine, dev, u64::MAX);
+        let shared = Shared::new(machine, dev, u64::MAX, true);
         let root = Node::root_over(&shared, lower.root_inode())?;
         let options = alloc::format!("lowerdir={}", String::from_utf8_lossy(name));
         Ok(Arc::new(Overlay { shared, root, lower, options }))

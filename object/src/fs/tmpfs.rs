@@ -78,7 +78,7 @@ fn size(text: &str) -> Result<u64> {
 impl TmpFs {
     /// An empty file system; `mode` is its root's, `limit` in pages (`u64::MAX` for none).
     pub fn new(machine: &'static dyn Machine, dev: u64, mode: u32, uid: u32, gid: u32, limit: u64) -> Arc<TmpFs> {
-        let shared = Shared::new(machine, dev, limit);
+        let shared = Shared::new(machine, dev, limit, false);
         let root = Node::root(&shared, mode, uid, gid);
         Arc::new(TmpFs { shared, root, options: Mutex::default() })
     }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
@@ -9,7 +10,7 @@ use janua_port::Space;
 
 use super::jail::Change;
 use super::vma::{Source, VmFlags, Vma};
-use super::{Killed, MAX_MAP_COUNT, Mm, round_up};
+use super::{Killed, MAX_MAP_COUNT, Mm, State, round_up};
 use crate::file::OpenFile;
 
 /// What an advice does to the list's flags.
@@ -69,6 +70,14 @@ fn accepts(vma: &Vma, advice: u32) -> Result<()> {
     if ok { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
+/// What an advice has to do when the list is unlocked.
+#[derive(Default)]
+struct HeldOver {
+    ranges: Vec<(usize, usize)>,
+    /// Holes to punch: the file, where, and how long.
+    holes: Vec<(Arc<OpenFile>, u64, usize)>,
+}
+
 impl Mm {
     /// madvise(2). A hole returns ENOMEM, after the mapped parts have taken the advice.
     pub fn advise(&self, addr: usize, len: usize, advice: u32, killed: Killed<'_>) -> Result<()> {
@@ -93,62 +102,86 @@ impl Mm {
         if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED | MADV_FREE | MADV_REMOVE | MADV_POPULATE_WRITE) {
             self.changes(&mut state, start, end, Change::Dropped)?;
         }
-        let space = &*self.space;
-        let mut holes = Vec::new();
-        let mut later = Vec::new();
+        let mut held_over = HeldOver::default();
+        let mut refusal = Ok(());
         for (from, to, vma) in parts {
-            accepts(&vma, advice)?;
-            match flag_change(advice) {
-                Some((set, clear)) => {
-                    // Ksm and dump flags are the kernel's own; the others the host must honour for them to mean anything.
-                    if !matches!(advice, MADV_DONTDUMP | MADV_DODUMP) {
-                        space.advise(from, to - from, advice)?;
-                    }
-                    state.list.change(from, to, |vma| vma.flags = (vma.flags - clear) | set);
-                }
-                None if advice == MADV_REMOVE => {
-                    // Shared anonymous memory is the host's; a file's hole is punched below, without the lock.
-                    match &vma.source {
-                        Source::File(mapped) => {
-                            holes.push((
-                                mapped.file.clone(),
-                                vma.offset.wrapping_add((from - self.start_of(&state, from)) as u64),
-                                to - from,
-                            ));
-                        }
-                        _ => space.advise(from, to - from, advice)?,
-                    }
-                }
-                // May wait for a disk.
-                None if matches!(advice, MADV_WILLNEED | MADV_POPULATE_READ | MADV_POPULATE_WRITE) => later.push((from, to)),
-                // A mark for each page of a guard is in page tables, which the host makes.
-                None if matches!(advice, MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
-                    advise_in_parts(space, from, to - from, advice, killed)?;
-                }
-                None => {
-                    space.advise(from, to - from, advice)?;
-                    if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED) && vma.file().is_some() {
-                        self.map_copies_anew(&state, from, to, &vma)?;
-                    }
-                }
+            refusal = self.advise_part(&mut state, from..to, &vma, advice, &mut held_over, killed);
+            if refusal.is_err() {
+                break;
             }
         }
         drop(state);
-        for (from, to) in later {
-            match advice {
-                MADV_WILLNEED => space.advise(from, to - from, advice)?,
-                _ => advise_in_parts(space, from, to - from, advice, killed)?,
-            }
-        }
-        const PUNCH_HOLE_KEEP_SIZE: u32 = 3;
-        for (file, offset, len) in holes {
-            file.ops.allocate(&file, PUNCH_HOLE_KEEP_SIZE, offset, len as u64)?;
-        }
+        // What is before a mapping that refuses has taken the advice.
+        self.advise_unlocked(held_over, advice, killed)?;
+        refusal?;
         if covered { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
+    /// Gives an advice to `range` of one mapping, or notes what is to be done with the list unlocked.
+    fn advise_part(
+        &self,
+        state: &mut State,
+        range: Range<usize>,
+        vma: &Vma,
+        advice: u32,
+        later: &mut HeldOver,
+        killed: Killed<'_>,
+    ) -> Result<()> {
+        accepts(vma, advice)?;
+        let space = &*self.space;
+        let (from, to) = (range.start, range.end);
+        match flag_change(advice) {
+            Some((set, clear)) => {
+                // Ksm and dump flags are the kernel's own; the others the host must honour for them to mean anything.
+                if !matches!(advice, MADV_DONTDUMP | MADV_DODUMP) {
+                    space.advise(from, to - from, advice)?;
+                }
+                state.list.change(from, to, |vma| vma.flags = (vma.flags - clear) | set);
+            }
+            None if advice == MADV_REMOVE => {
+                // Shared anonymous memory is the host's; a file's hole is punched without the lock.
+                match &vma.source {
+                    Source::File(mapped) => {
+                        let offset = vma.offset.wrapping_add((from - self.start_of(state, from)) as u64);
+                        later.holes.push((mapped.file.clone(), offset, to - from));
+                    }
+                    _ => space.advise(from, to - from, advice)?,
+                }
+            }
+            // May wait for a disk.
+            None if matches!(advice, MADV_WILLNEED | MADV_POPULATE_READ | MADV_POPULATE_WRITE) => later.ranges.push((from, to)),
+            // A mark for each page of a guard is in page tables, which the host makes.
+            None if matches!(advice, MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
+                advise_in_parts(space, from, to - from, advice, killed)?;
+            }
+            None => {
+                if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED) && vma.file().is_some() {
+                    // First: where that fails the pages are as they were.
+                    self.map_copies_anew(state, from, to, vma)?;
+                }
+                space.advise(from, to - from, advice)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an advice does without the list's lock.
+    fn advise_unlocked(&self, later: HeldOver, advice: u32, killed: Killed<'_>) -> Result<()> {
+        const PUNCH_HOLE_KEEP_SIZE: u32 = 3;
+        for (from, to) in later.ranges {
+            match advice {
+                MADV_WILLNEED => self.space.advise(from, to - from, advice)?,
+                _ => advise_in_parts(&*self.space, from, to - from, advice, killed)?,
+            }
+        }
+        for (file, offset, len) in later.holes {
+            file.ops.allocate(&file, PUNCH_HOLE_KEEP_SIZE, offset, len as u64)?;
+        }
+        Ok(())
+    }
+
     /// What the guard has copied of a file's pages that have been dropped comes back with the file's contents.
-    fn map_copies_anew(&self, state: &super::State, from: usize, to: usize, vma: &Vma) -> Result<()> {
+    fn map_copies_anew(&self, state: &State, from: usize, to: usize, vma: &Vma) -> Result<()> {
         let Some(guard) = &self.guard else { return Ok(()) };
         for (at, end) in guard.copies(from, to) {
             let offset = vma.offset_of(self.start_of(state, at), at);
@@ -157,7 +190,7 @@ impl Mm {
         Ok(())
     }
 
-    fn start_of(&self, state: &super::State, addr: usize) -> usize {
+    fn start_of(&self, state: &State, addr: usize) -> usize {
         state.list.find(addr).map_or(addr, |(start, _)| start)
     }
 

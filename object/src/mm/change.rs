@@ -48,7 +48,7 @@ impl Mm {
             }
             let want = VmFlags::empty().with_prot(prot);
             let may = VmFlags::from_bits_truncate((vma.flags & VmFlags::MAY_ALL).bits() >> 4);
-            if !may.contains(want) {
+            if !may.contains(want) || self.refuses_exec(vma.flags, want) {
                 refusal = Some(Errno::EACCES);
                 break;
             }

@@ -19,8 +19,9 @@ pub struct VmaList {
     map: BTreeMap<usize, Vma>,
     /// Bytes of those that are charged for.
     charged: usize,
-    /// Bytes of all.
+    /// Bytes of all, and the most that was.
     mapped: usize,
+    peak: usize,
     /// What is free between them: from the first search that passes [`MANY`] mappings on, until [`FEW`] are left.
     free: Option<Box<Free>>,
 }
@@ -58,6 +59,11 @@ impl VmaList {
     /// Bytes of page tables that the mappings may need, about. What cannot be accessed now counts too: tables stay when rights go.
     pub fn tables(&self) -> usize {
         self.mapped / TABLE_SHARE + self.map.len() * TABLES_EACH
+    }
+
+    /// The most bytes that were mapped at once.
+    pub fn peak(&self) -> usize {
+        self.peak
     }
 
     /// The mapping that holds `addr`.
@@ -104,6 +110,7 @@ impl VmaList {
         let end = vma.end;
         self.charged += charge(start, &vma);
         self.mapped += end - start;
+        self.peak = self.peak.max(self.mapped);
         let before = self.map.range_mut(..start).next_back();
         let at = match before {
             Some((&before, below)) if below.end == start && below.continues(before, &vma) => {

@@ -1,11 +1,13 @@
 //! mlock(2) and its variants: locks are counted against RLIMIT_MEMLOCK and shown; pages are made present, and whether they may be
 //! swapped out is the host's affair.
 
+use alloc::vec::Vec;
+
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 
-use super::vma::VmFlags;
-use super::{Killed, Limits, MAX_MAP_COUNT, Mm, round_up};
+use super::vma::{Source, VmFlags};
+use super::{Killed, Limits, Locked, MAX_MAP_COUNT, Mm, round_up};
 
 impl Mm {
     /// mlock(2), mlock2(2): `on_fault` leaves absent pages alone until they are touched.
@@ -28,16 +30,8 @@ impl Mm {
             return Err(Errno::ENOMEM);
         }
         state.list.change(start, end, |vma| vma.flags = (vma.flags - VmFlags::LOCKONFAULT) | add);
-        let ranges: alloc::vec::Vec<_> =
-            state.list.touching(start, end).map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags)).collect();
-        drop(state);
         if !on_fault {
-            let space = &*self.space;
-            for (from, to, flags) in ranges {
-                if flags.intersects(VmFlags::ACCESS) {
-                    self.populate(space, from, to - from, flags, killed);
-                }
-            }
+            self.populate_all(state, start, end, killed);
         }
         if covered { Ok(()) } else { Err(Errno::ENOMEM) }
     }
@@ -54,7 +48,7 @@ impl Mm {
     }
 
     /// mlockall(2) with MCL_* flags.
-    pub fn lock_all(&self, flags: u32, limits: &Limits) -> Result<()> {
+    pub fn lock_all(&self, flags: u32, limits: &Limits, killed: Killed<'_>) -> Result<()> {
         if flags == 0 || flags & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || flags == MCL_ONFAULT {
             return Err(Errno::EINVAL);
         }
@@ -70,8 +64,24 @@ impl Mm {
         state.lock_future = if flags & MCL_FUTURE != 0 { add } else { VmFlags::empty() };
         if flags & MCL_CURRENT != 0 {
             state.list.change(0, usize::MAX, |vma| vma.flags = (vma.flags - VmFlags::LOCKONFAULT) | add);
+            if flags & MCL_ONFAULT == 0 {
+                self.populate_all(state, 0, usize::MAX, killed);
+            }
         }
         Ok(())
+    }
+
+    /// Makes the pages of `start..end` present that may be accessed, with the list unlocked.
+    fn populate_all(&self, state: Locked<'_>, start: usize, end: usize, killed: Killed<'_>) {
+        let parts = state.list.touching(start, end).filter(|(_, vma)| {
+            // What the kernel itself has there is present or has no pages.
+            vma.flags.intersects(VmFlags::ACCESS) && !matches!(vma.source, Source::Special(_))
+        });
+        let parts: Vec<_> = parts.map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags)).collect();
+        drop(state);
+        for (from, to, flags) in parts {
+            self.populate(&*self.space, from, to - from, flags, killed);
+        }
     }
 
     pub fn unlock_all(&self) {

@@ -53,6 +53,9 @@ impl Mm {
         };
 
         let mut state = self.lock_state();
+        if self.refuses_exec(vma.flags, vma.flags) {
+            return Err(Errno::EACCES);
+        }
         vma.flags |= state.lock_future;
         if request.flags & MAP_LOCKED != 0 {
             vma.flags |= VmFlags::LOCKED;

@@ -9,6 +9,7 @@
 
 mod advise;
 mod change;
+mod exec_gain;
 mod free;
 mod gap;
 pub mod jail;
@@ -195,6 +196,8 @@ pub struct Mm {
     users: AtomicUsize,
     /// The program's own code is to be seen for the time being: somebody looks at it from outside.
     own_code: AtomicBool,
+    /// What it refuses of memory that could be written and run: PR_MDWE_*.
+    exec_gain: AtomicU32,
 }
 
 /// Identities for address spaces and shared anonymous memory; only their difference matters.
@@ -241,6 +244,7 @@ impl Mm {
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
             own_code: AtomicBool::new(false),
+            exec_gain: AtomicU32::new(0),
         }
     }
 
@@ -306,6 +310,7 @@ impl Mm {
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
             own_code: AtomicBool::new(false),
+            exec_gain: AtomicU32::new(self.inherited_exec_gain()),
         }
     }
 

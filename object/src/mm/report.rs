@@ -49,6 +49,8 @@ impl Region {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     pub total: usize,
+    /// The most that `total` has been.
+    pub peak: usize,
     pub locked: usize,
     /// Private writable mappings.
     pub data: usize,
@@ -101,7 +103,7 @@ impl Mm {
         let (start_stack, code) = (image.start_stack, (image.start_code, image.end_code));
         drop(image);
         let state = self.lock_state();
-        let mut sizes = Sizes::default();
+        let mut sizes = Sizes { peak: state.list.peak(), ..Sizes::default() };
         for (start, vma) in state.list.iter() {
             let len = vma.end - start;
             sizes.total += len;

@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::prctl::spec;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{UserPtr, UserStr};
@@ -11,6 +12,7 @@ use janua_object::Cred;
 
 use crate::Thread;
 use crate::cred::{self, capability};
+use crate::exec;
 use crate::signal::is_signal;
 use crate::task;
 use crate::thread::ThreadExt;
@@ -62,6 +64,11 @@ pub mod pr {
             SET_THP_DISABLE => "SET_THP_DISABLE",
             GET_THP_DISABLE => "GET_THP_DISABLE",
             CAP_AMBIENT => "CAP_AMBIENT",
+            GET_SPECULATION_CTRL => "GET_SPECULATION_CTRL",
+            SET_SPECULATION_CTRL => "SET_SPECULATION_CTRL",
+            SET_MDWE => "SET_MDWE",
+            GET_MDWE => "GET_MDWE",
+            GET_AUXV => "GET_AUXV",
             SET_VMA => "SET_VMA",
             _ => return None,
         })
@@ -160,10 +167,63 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
             no_more(&[a, b, c, d])?;
             Ok(usize::from(settings.thp_disable.load(Ordering::Relaxed)))
         }
+        pr::GET_SPECULATION_CTRL => {
+            no_more(&[b, c, d])?;
+            speculation(a)
+        }
+        pr::SET_SPECULATION_CTRL => {
+            no_more(&[c, d])?;
+            set_speculation(a, b)
+        }
+        pr::SET_MDWE => {
+            no_more(&[b, c, d])?;
+            let bits = u32::try_from(a).map_err(|_| Errno::EINVAL)?;
+            thread.process().mm().ok_or(Errno::EINVAL)?.set_exec_gain(bits).map(|()| 0)
+        }
+        pr::GET_MDWE => {
+            no_more(&[a, b, c, d])?;
+            Ok(thread.process().mm().map_or(0, |mm| mm.exec_gain() as usize))
+        }
+        pr::GET_AUXV => {
+            no_more(&[c, d])?;
+            auxiliary_vector(thread, a, b)
+        }
         pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
         pr::SET_VMA => name_memory(thread, a, b, c, UserStr(d)),
         _ => Err(Errno::EINVAL),
     }
+}
+
+/// PR_GET_SPECULATION_CTRL: that of a kernel without means of its own against speculation, whatever the machine below does for all.
+fn speculation(kind: usize) -> Result<usize> {
+    match kind {
+        spec::STORE_BYPASS | spec::INDIRECT_BRANCH => Ok(spec::ENABLE),
+        spec::L1D_FLUSH => Ok(spec::FORCE_DISABLE),
+        _ => Err(Errno::ENODEV),
+    }
+}
+
+/// PR_SET_SPECULATION_CTRL: no thread can be treated in another way, and the errors are those of Linux with such treatment switched off.
+fn set_speculation(kind: usize, control: usize) -> Result<usize> {
+    match (kind, control) {
+        (spec::STORE_BYPASS, _) => Err(Errno::ENXIO),
+        (spec::INDIRECT_BRANCH, spec::ENABLE) => Ok(0),
+        (spec::INDIRECT_BRANCH, spec::DISABLE | spec::FORCE_DISABLE) => Err(Errno::EPERM),
+        (spec::INDIRECT_BRANCH, _) => Err(Errno::ERANGE),
+        (spec::L1D_FLUSH, _) => Err(Errno::EPERM),
+        _ => Err(Errno::ENODEV),
+    }
+}
+
+/// PR_GET_AUXV: the auxiliary vector, as far as it fits `len`; its size. Linux shows all of the array that it keeps for it, zero behind AT_NULL.
+fn auxiliary_vector(thread: &Thread, addr: usize, len: usize) -> Result<usize> {
+    /// `unsigned long saved_auxv[AT_VECTOR_SIZE]`: 28 pairs, as on Linux 6.18.
+    const SIZE: usize = 28 * 2 * size_of::<u64>();
+    let mm = thread.process().mm().ok_or(Errno::EINVAL)?;
+    let mut bytes = exec::auxiliary_vector(&mm);
+    bytes.resize(SIZE, 0);
+    thread.user().copy_out(addr, &bytes[..len.min(SIZE)]).map_err(|_| Errno::EFAULT)?;
+    Ok(SIZE)
 }
 
 /// PR_SET_VMA, PR_SET_VMA_ANON_NAME: names anonymous memory for /proc/self/maps.

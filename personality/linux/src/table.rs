@@ -195,7 +195,7 @@ with_generic! {
     154 modify_ldt() => missing, home, Missing("segments of a program's own serve 16- and 32-bit code only");
     155 pivot_root(new_root: UserStr, put_old: UserStr) => plain fs::mount::pivot_root, fs, Full;
     156 _sysctl() => missing, home, Missing("removed from Linux in 5.5; /proc/sys is the way");
-    157 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, speculation or dispatch control");
+    157 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, merging of equal pages or dispatch control; speculation is as the machine has it");
     158 arch_prctl(code: mm::ArchCode, addr: mm::Addr) => plain mm::arch_prctl, home, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
     159 adjtimex(state: UserPtr<Timex>) => plain time::clock::adjtimex, time, Partial("reads only: EPERM for a change");
     160 setrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::setrlimit, task, Full;

@@ -247,9 +247,13 @@ impl Mapped {
         let _busy = self.busy.lock();
         self.write_back_held()?;
         LinuxHost.fallocate(fd, mode, offset, len)?;
-        if mode & (falloc::PUNCH_HOLE | falloc::ZERO_RANGE) != 0 {
-            // The pages of the range are as the file has them: they come again from there.
-            let first = offset & !(PAGE as u64 - 1);
+        // The pages of what has changed are as the file has them: they come again from there.
+        let first = offset & !(PAGE as u64 - 1);
+        if mode & (falloc::COLLAPSE_RANGE | falloc::INSERT_RANGE) != 0 {
+            // All behind it has moved.
+            const BEYOND_ALL_FILES: u64 = 1 << 63;
+            self.object.punch(first, BEYOND_ALL_FILES.saturating_sub(first));
+        } else if mode & (falloc::PUNCH_HOLE | falloc::ZERO_RANGE) != 0 {
             let end = offset.saturating_add(len).checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
             self.object.punch(first, end - first);
         }

@@ -519,6 +519,7 @@ fn settings(s: &Sandbox) -> Result<(), String> {
         "watches: bounded",
         "leases: broken in time",
         "numbers: another inode",
+        "timers: those at hand have expired",
     ];
     expect("settings", &there, 0, &lines)
 }

@@ -363,17 +363,9 @@ fn entry_kind(kind: DirectoryEntryType) -> u8 {
 /// Extended attributes: the prefixes of their names and what the disk has for each.
 const PREFIXES: [(&[u8], XattrNamespace); 3] =
     [(b"user.", XattrNamespace::User), (b"trusted.", XattrNamespace::Trusted), (b"security.", XattrNamespace::Security)];
-/// Those that are all prefix.
-const WHOLE: [(&[u8], XattrNamespace); 2] = [
-    (b"system.posix_acl_access", XattrNamespace::PosixAclAccess),
-    (b"system.posix_acl_default", XattrNamespace::PosixAclDefault),
-];
-
-/// EOPNOTSUPP for a name space the disk has no number for.
+/// EOPNOTSUPP for a name space the disk has no number for, and for access control lists: who opens a file is judged by its mode alone, so
+/// none is kept that would say otherwise (as Linux is without CONFIG_EXT4_FS_POSIX_ACL).
 fn attribute(name: &[u8]) -> Result<(XattrNamespace, &[u8])> {
-    if let Some((_, space)) = WHOLE.iter().find(|(whole, _)| *whole == name) {
-        return Ok((*space, b""));
-    }
     let found = PREFIXES.iter().find_map(|(prefix, space)| Some((*space, name.strip_prefix(*prefix)?)));
     found.ok_or(Errno::EOPNOTSUPP)
 }
@@ -698,9 +690,8 @@ impl Inode for Node {
 
     fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
         let names = self.shared.look(|core| core.fs.list_xattrs(self.number))?;
-        let spaces = || PREFIXES.iter().chain(&WHOLE);
         let whole = |name: rsext4::XattrName| {
-            let (prefix, _) = spaces().find(|(_, space)| *space == name.namespace)?;
+            let (prefix, _) = PREFIXES.iter().find(|(_, space)| *space == name.namespace)?;
             Some([*prefix, &name.name].concat())
         };
         Ok(names.into_iter().filter_map(whole).collect())

@@ -4,6 +4,8 @@
 //! object, so that mappings and reads see the same pages and large data stays out of the kernel's heap. A file of
 //! the layer below is read there until it is changed.
 
+mod ranges;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -253,8 +255,8 @@ impl Data {
             Place::Object(object, coverage) => {
                 let more = coverage.to_grow(self.size, size);
                 space.charge(more, true)?;
+                object.truncate(size).inspect_err(|_| space.release(more, true))?;
                 self.charged += more;
-                object.truncate(size)?;
                 if size < self.size {
                     let gone = coverage.cut(self.size, size);
                     space.release(gone, true);
@@ -267,7 +269,7 @@ impl Data {
         Ok(())
     }
 
-    /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range.
+    /// fallocate(2) but for what moves bytes. EOPNOTSUPP for other modes than keep-size, punch-hole and zero-range.
     pub fn allocate(&mut self, space: &Space, mode: u32, offset: u64, len: u64) -> Result<()> {
         let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
         let keep = mode & falloc::KEEP_SIZE != 0;
@@ -316,8 +318,8 @@ impl Data {
                     if !keep && end > self.size {
                         let more = coverage.to_grow(self.size, end);
                         space.charge(more, true)?;
+                        object.truncate(end).inspect_err(|_| space.release(more, true))?;
                         self.charged += more;
-                        object.truncate(end)?;
                     }
                 }
             }

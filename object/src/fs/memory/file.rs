@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::any::Any;
 
+use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -178,7 +179,12 @@ impl File for MemoryFile {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
-        self.node.data()?.change().allocate(&self.node.shared.space, mode, offset, len)?;
+        let (shared, data) = (&self.node.shared, self.node.data()?);
+        match mode {
+            falloc::COLLAPSE_RANGE if shared.moves_ranges => data.change().collapse(&shared.space, offset, len)?,
+            falloc::INSERT_RANGE if shared.moves_ranges => data.change().insert(&shared.space, offset, len)?,
+            _ => data.change().allocate(&shared.space, mode, offset, len)?,
+        }
         self.wrote();
         Ok(())
     }

@@ -56,6 +56,8 @@ pub struct Shared {
     dev: u64,
     next_ino: AtomicU64,
     nodes: AtomicU64,
+    /// fallocate(2) may take ranges out of files and put some in: a disk's file system can, tmpfs cannot.
+    moves_ranges: bool,
     /// Files below that have several names: one node each, whatever the name; held once it has changed.
     links: Mutex<Links>,
 }
@@ -64,12 +66,13 @@ type Links = HashMap<(u64, u64), (Weak<Node>, Option<Arc<Node>>), core::hash::Bu
 
 impl Shared {
     /// `limit` in pages, `u64::MAX` for none.
-    pub fn new(machine: &'static dyn Machine, dev: u64, limit: u64) -> Arc<Shared> {
+    pub fn new(machine: &'static dyn Machine, dev: u64, limit: u64, moves_ranges: bool) -> Arc<Shared> {
         Arc::new(Shared {
             space: Space::of_files(machine, limit),
             dev,
             next_ino: AtomicU64::new(FIRST_INO),
             nodes: AtomicU64::new(0),
+            moves_ranges,
             links: Mutex::new(Links::default()),
         })
     }

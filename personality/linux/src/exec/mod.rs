@@ -43,6 +43,7 @@ use args::Strings;
 use cred::Rights;
 use elf::Elf;
 use layout::Layout;
+pub use stack::auxiliary_vector;
 
 pub const AT_FDCWD: Fd = Fd(-100);
 /// personality(2): no randomisation; reading means executing.
@@ -204,6 +205,11 @@ fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights
     if thread.trace.is_on() {
         // Nothing is mapped yet that could be rewritten.
         let _ = mm.use_own_code();
+    }
+    let refused = process.mm().map_or(0, |old| old.inherited_exec_gain());
+    if refused != 0 {
+        // A set that has been accepted once.
+        let _ = mm.set_exec_gain(refused);
     }
     *process.mm.write() = Some(mm.clone());
     process.program.store(task::access::new_program(), Ordering::Relaxed);

@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 
 use janua_abi::linux::elf;
+use janua_abi::linux::i386;
 use janua_abi::linux::i386::elf::AT_SYSINFO;
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
-use janua_object::mm::Image;
+use janua_object::mm::{Image, Mm};
 use janua_port::{Machine, PAGE, UserMemory};
 
 use super::args::Strings;
@@ -87,6 +88,12 @@ pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, handed: &H
     image.env_text = handed.env.text().into();
     image.auxv = auxv.into();
     Ok(sp)
+}
+
+/// The auxiliary vector that a program was given, in the words of the program.
+pub fn auxiliary_vector(mm: &Mm) -> Vec<u8> {
+    let word_size = if mm.bounds().high <= i386::HIGHEST { 4 } else { 8 };
+    mm.image().auxv.iter().flat_map(|word| word.to_ne_bytes().into_iter().take(word_size)).collect()
 }
 
 fn auxiliary(machine: &dyn Machine, handed: &Handed<'_>, random: usize, execfn: usize, platform: usize) -> Vec<u64> {

@@ -26,7 +26,7 @@ pub fn munlock(thread: &Thread, addr: Addr, len: usize) -> Result<()> {
 
 /// mlockall(2).
 pub fn mlockall(thread: &Thread, flags: LockWord) -> Result<()> {
-    mm(thread)?.lock_all(flags.0, &limits(thread))
+    mm(thread)?.lock_all(flags.0, &limits(thread), &|| is_killed(thread))
 }
 
 /// munlockall(2).

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Write;
 
-use janua_abi::linux::i386;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -221,10 +220,7 @@ pub fn statm(subject: &Subject, text: &mut Text) -> Result<()> {
 /// /proc/PID/auxv, in the words of the program.
 pub fn auxv(subject: &Subject, text: &mut Text) -> Result<()> {
     let mm = mm(subject)?;
-    let word_size = if mm.bounds().high <= i386::HIGHEST { 4 } else { 8 };
-    for word in &*mm.image().auxv {
-        text.bytes(&word.to_ne_bytes()[..word_size]);
-    }
+    text.bytes(&crate::exec::auxiliary_vector(&mm));
     Ok(())
 }
 

@@ -411,6 +411,20 @@ impl Node {
         }
     }
 
+    /// A directory has one for each directory in it besides its own two: programs count threads and processes by that, and need not look
+    /// for directories where there are none. Those of /proc/sys have one, which says that it means nothing.
+    fn links(&self, subject: &Subject) -> u32 {
+        let kinds = |entries: &[Entry]| entries.iter().filter(|entry| entry.file_kind() == FileKind::Directory).count();
+        let within = match self.what {
+            _ if self.kind() != FileKind::Directory => return 1,
+            What::Entry(Entry { setting: true, .. }) => return 1,
+            What::Entry(Entry { kind: Kind::Tasks, .. }) => subject.task.as_ref().map_or(0, |task| task.threads().len()),
+            Root if self.fs.kind.processes => kinds(self.fs.kind.root) + subject.kernel.processes().len(),
+            _ => kinds(self.entries().unwrap_or_default()),
+        };
+        2 + within as u32
+    }
+
     /// Whether it is a file of /proc/sys, or one whose text is the process's own memory.
     fn is_setting(&self) -> bool {
         let What::Entry(entry) = self.what else { return false };
@@ -530,19 +544,16 @@ impl Inode for Node {
         let (uid, gid) = cred.map_or((0, 0), |cred| (cred.euid, cred.egid));
         let started = subject.task.as_ref().map_or(0, |task| task.started.saturating_sub(subject.kernel.booted));
         let time = (subject.kernel.booted_real + started) as i64;
-        let nlink = match self.what {
-            // One for each directory in it: programs count their threads by that.
-            What::Entry(Entry { kind: Kind::Tasks, .. }) => {
-                2 + subject.task.as_ref().map_or(0, |task| task.threads().len() as u32)
-            }
-            _ if self.kind() == FileKind::Directory => 2,
-            _ => 1,
+        let size = match self.what {
+            What::Entry(Entry { kind: Kind::Fds, .. }) => subject.files().map_or(0, |files| files.count() as u64),
+            _ => 0,
         };
         Ok(Attr {
             dev: self.fs.dev,
             ino: self.ino(),
             mode: self.kind() as u32 | mode,
-            nlink,
+            nlink: self.links(&subject),
+            size,
             uid,
             gid,
             blksize: 1024,

@@ -212,7 +212,8 @@ fn memory_lines(sizes: &Sizes, peak: u64, rss: u64, text: &mut Text) {
     let kib = |bytes: usize| bytes / 1024;
     let _ = write!(
         text,
-        "VmPeak:\t{0:8} kB\nVmSize:\t{0:8} kB\nVmLck:\t{1:8} kB\nVmPin:\t       0 kB\nVmHWM:\t{peak:8} kB\nVmRSS:\t{rss:8} kB\n",
+        "VmPeak:\t{:8} kB\nVmSize:\t{:8} kB\nVmLck:\t{:8} kB\nVmPin:\t       0 kB\nVmHWM:\t{peak:8} kB\nVmRSS:\t{rss:8} kB\n",
+        kib(sizes.peak),
         kib(sizes.total),
         kib(sizes.locked),
     );

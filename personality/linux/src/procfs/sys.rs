@@ -74,8 +74,12 @@ macro_rules! text_of {
     };
 }
 
-pub static ENTRIES: &[Entry] =
-    &[Entry::dir("fs", FS), Entry::dir("kernel", KERNEL), Entry::dir("net", NET), Entry::dir("vm", VM)];
+pub static ENTRIES: &[Entry] = &[dir("fs", FS), dir("kernel", KERNEL), dir("net", NET), dir("vm", VM)];
+
+/// A directory of these tables.
+pub const fn dir(name: &'static str, entries: &'static [Entry]) -> Entry {
+    Entry { setting: true, ..Entry::dir(name, entries) }
+}
 
 /// An entry of these tables.
 const fn text(name: &'static str, make: Make) -> Entry {
@@ -88,8 +92,8 @@ const fn settable(name: &'static str, make: Make, take: Take) -> Entry {
 }
 
 static FS: &[Entry] = &[
-    Entry::dir("epoll", &[fixed!("max_user_watches", "1048576")]),
-    Entry::dir(
+    dir("epoll", &[fixed!("max_user_watches", "1048576")]),
+    dir(
         "inotify",
         &[
             count!("max_queued_events", |kernel| &kernel.files.inotify.limits.queued),
@@ -113,10 +117,7 @@ static FS: &[Entry] = &[
 ];
 
 static KERNEL: &[Entry] = &[
-    Entry::dir(
-        "random",
-        &[text("boot_id", boot_id), fixed!("entropy_avail", "256"), fixed!("poolsize", "256"), text("uuid", uuid)],
-    ),
+    dir("random", &[text("boot_id", boot_id), fixed!("entropy_avail", "256"), fixed!("poolsize", "256"), text("uuid", uuid)]),
     fixed!("cap_last_cap", "40"),
     fixed!("core_pattern", "core"),
     fixed!("core_uses_pid", "0"),
@@ -144,7 +145,7 @@ static KERNEL: &[Entry] = &[
 ];
 
 static NET: &[Entry] = &[
-    Entry::dir(
+    dir(
         "core",
         &[
             fixed!("optmem_max", "131072"),
@@ -155,7 +156,7 @@ static NET: &[Entry] = &[
             fixed!("wmem_max", "212992"),
         ],
     ),
-    Entry::dir(
+    dir(
         "ipv4",
         &[
             fixed!("igmp_max_memberships", "20"),
@@ -177,21 +178,21 @@ static NET: &[Entry] = &[
             fixed!("tcp_syn_retries", "6"),
         ],
     ),
-    Entry::dir(
+    dir(
         "ipv6",
         &[
             fixed!("bindv6only", "0"),
-            Entry::dir(
+            dir(
                 "conf",
                 &[
-                    Entry::dir("all", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0")]),
-                    Entry::dir("lo", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0"), fixed!("mtu", "65536")]),
+                    dir("all", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0")]),
+                    dir("lo", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0"), fixed!("mtu", "65536")]),
                 ],
             ),
             fixed!("mld_max_msf", "64"),
         ],
     ),
-    Entry::dir("unix", &[fixed!("max_dgram_qlen", "512")]),
+    dir("unix", &[fixed!("max_dgram_qlen", "512")]),
 ];
 
 static VM: &[Entry] = &[

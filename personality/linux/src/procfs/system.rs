@@ -16,7 +16,7 @@ pub static ENTRIES: &[Entry] = &[
     Entry::new("thread-self", 0o777, Kind::Name(own_thread)),
     Entry::new("mounts", 0o777, Kind::Name(own_mounts)),
     Entry::new("net", 0o777, Kind::Name(own_net)),
-    Entry::dir("sys", sys::ENTRIES),
+    sys::dir("sys", sys::ENTRIES),
     Entry::dir("sysvipc", SYSVIPC),
     Entry::text("cgroups", cgroups),
     Entry::text("cmdline", cmdline),

@@ -174,6 +174,8 @@ fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
         (Err(Errno::ERESTART_RESTARTBLOCK), None) => {
             frame.restart_call(if frame.is_compat_call() { RESTART_SYSCALL_I386 } else { RESTART_SYSCALL });
         }
+        // What never begins again does not after a stop either (signal(7), "Interruption of system calls by stop signals").
+        (Err(Errno::EINTR), None) => {}
         (_, None) => again(frame),
     }
     frame.forget_call();

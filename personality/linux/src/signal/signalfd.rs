@@ -90,7 +90,12 @@ impl File for SignalFd {
         let mut done = 0;
         while buf.left() >= SIZE {
             let Some(info) = dequeue(reader, self.set()) else { break };
-            done += buf.put(record(&info).as_bytes())?;
+            match buf.put(record(&info).as_bytes()) {
+                Ok(put) => done += put,
+                // What has been read is read.
+                Err(_) if done > 0 => break,
+                Err(errno) => return Err(errno),
+            }
         }
         if done == 0 { Err(Errno::EAGAIN) } else { Ok(done) }
     }

@@ -12,7 +12,7 @@ use janua_object::timerfd::Progress;
 use janua_port::Nanos;
 use janua_rt::Mutex;
 
-use super::service::{Key, SAMPLE, Target};
+use super::service::{Key, SAMPLE, Target, is_at_hand, wait_until};
 use super::{cpu, posix};
 use crate::{Seat, Task, Thread, signal};
 
@@ -141,10 +141,14 @@ pub fn real_taken(task: &Arc<Task>) {
     }
 }
 
-fn rearm(task: &Arc<Task>, real: &mut Armed) {
+fn cancel(task: &Task, real: &mut Armed) {
     if let Some(old) = real.key.take() {
         task.kernel.timers.cancel(old);
     }
+}
+
+fn rearm(task: &Arc<Task>, real: &mut Armed) {
+    cancel(task, real);
     real.key = real.progress.next.map(|at| task.kernel.timers.add(&task.kernel, at, Target::Real(Arc::downgrade(task))));
 }
 
@@ -184,8 +188,18 @@ fn set(thread: &Thread, which: Option<usize>, value: Nanos, interval: Nanos) -> 
     match which {
         None => {
             let mut real = task.interval.real.lock();
-            real.progress = armed(thread.machine().clock().monotonic());
-            rearm(task, &mut real);
+            let now = thread.machine().clock().monotonic();
+            real.progress = armed(now);
+            match real.progress.next.filter(|at| is_at_hand(now, *at)) {
+                None => rearm(task, &mut real),
+                Some(at) => {
+                    cancel(task, &mut real);
+                    drop(real);
+                    wait_until(&thread.kernel, at);
+                    // Should another thread have set it meanwhile, this finds that it has not expired.
+                    real_expired(task);
+                }
+            }
         }
         Some(at) => {
             let now = cpu::of_task(task, Some(thread));

@@ -21,7 +21,7 @@ use janua_port::Nanos;
 use janua_rt::Mutex;
 
 use super::clock::{ClockArg, ClockId};
-use super::service::{Key, Target};
+use super::service::{Key, Target, is_at_hand, wait_until};
 use super::{cpu, interval};
 use crate::signal::queue::Charge;
 use crate::{Seat, Task, Thread, signal};
@@ -110,17 +110,29 @@ impl Timer {
 
     /// Puts the timer in the service's queue, or has its clock sampled; if it runs and tells anybody.
     fn arm(&mut self, task: &Arc<Task>, id: i32) {
+        self.cancel(task);
+        if self.progress.next.is_none() || self.signal == 0 {
+            return;
+        }
+        let Some(at) = self.due(task) else { return interval::start_sampling(task) };
+        self.key = Some(task.kernel.timers.add(&task.kernel, at, Target::Posix(Arc::downgrade(task), id)));
+    }
+
+    fn cancel(&mut self, task: &Task) {
         if let Some(old) = self.key.take() {
             task.kernel.timers.cancel(old);
         }
-        let Some(next) = self.progress.next.filter(|_| self.signal != 0) else { return };
+    }
+
+    /// When it expires next (monotonic), unless it is not armed or on processor time.
+    fn due(&self, task: &Task) -> Option<Nanos> {
+        let next = self.progress.next?;
         let clocks = task.kernel.machine.clock();
-        let at = match self.clock {
-            ClockId::Monotonic { .. } => next,
-            ClockId::Realtime { .. } => clocks.monotonic().saturating_add(next.saturating_sub(clocks.realtime())),
-            ClockId::Process { .. } | ClockId::Thread { .. } => return interval::start_sampling(task),
-        };
-        self.key = Some(task.kernel.timers.add(&task.kernel, at, Target::Posix(Arc::downgrade(task), id)));
+        match self.clock {
+            ClockId::Monotonic { .. } => Some(next),
+            ClockId::Realtime { .. } => Some(clocks.monotonic().saturating_add(next.saturating_sub(clocks.realtime()))),
+            ClockId::Process { .. } | ClockId::Thread { .. } => None,
+        }
     }
 
     /// Counts the expiries that nobody told of: overruns of a signal that waits, nothing for a timer that tells nobody.
@@ -368,7 +380,7 @@ pub fn timer_settime(
         None => return Err(Errno::EINVAL),
     };
     let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
-    let was = {
+    let (was, at_hand) = {
         let mut list = thread.task.posix_timers.list.lock();
         let timer = list.timers.get_mut(&id).ok_or(Errno::EINVAL)?;
         let now = timer.now(&thread.task, Some(thread));
@@ -381,9 +393,18 @@ pub fn timer_settime(
         if core::mem::replace(&mut timer.signalled, Signalled::Not) == Signalled::Pending {
             signal::send::forget_timer(&thread.task, Some(id));
         }
-        timer.arm(&thread.task, id);
-        was
+        let monotonic = thread.machine().clock().monotonic();
+        let at_hand = timer.due(&thread.task).filter(|at| timer.signal != 0 && is_at_hand(monotonic, *at));
+        match at_hand {
+            None => timer.arm(&thread.task, id),
+            Some(_) => timer.cancel(&thread.task),
+        }
+        (was, at_hand)
     };
+    if let Some(at) = at_hand {
+        wait_until(&thread.kernel, at);
+        expired(&thread.task, id);
+    }
     match old.non_null() {
         Some(old) => old.store(thread.user(), &ITimerSpec::from_nanos(was)),
         None => Ok(()),

@@ -15,8 +15,24 @@ use janua_rt::Mutex;
 use super::{interval, posix};
 use crate::{Kernel, Task};
 
-/// Time between looks at the processor time of a process with a timer on it.
-pub const SAMPLE: Nanos = 10_000_000;
+/// Time between looks at the processor time of a process with a timer on it: Linux looks at each tick, mostly 250 a second.
+pub const SAMPLE: Nanos = 4_000_000;
+
+/// A timer that is set to expire this soon is not worth a sleep of the service: its wake-up takes longer. Who sets it looks at the
+/// clock until its time has come, so that its signal is there when the call returns, as it practically is on Linux.
+const AT_HAND: Nanos = 15_000;
+
+/// Whether a timer that expires at `at` is waited for by who sets it, at `now`.
+pub fn is_at_hand(now: Nanos, at: Nanos) -> bool {
+    at.saturating_sub(now) <= AT_HAND
+}
+
+/// Waits for a time that is at hand.
+pub fn wait_until(kernel: &Kernel, at: Nanos) {
+    while kernel.machine.clock().monotonic() < at {
+        core::hint::spin_loop();
+    }
+}
 
 /// Whose timer it is.
 #[derive(Clone)]

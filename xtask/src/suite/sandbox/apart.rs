@@ -7,6 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{Sandbox, Test, clean, expect, kill, up};
+use crate::suite::{attacks, compare};
+use crate::workspace;
 
 /// By its gate alone.
 pub const TESTS: &[Test] = &[
@@ -16,6 +18,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_maker_killed", maker_killed),
     ("sandbox/apart_mapped_files", mapped_files),
     ("sandbox/apart_memory", memory),
+    ("sandbox/apart_moved_ranges", moved_ranges),
     ("sandbox/apart_pause", super::running::pause),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
@@ -150,6 +153,15 @@ print(os.pread(f, 2, 5))
     let file = fs::read(s.dir.join("grows")).map_err(|e| e.to_string())?;
     let held = (file.len(), &file[5..7], &file[40000..40002]);
     if held == (69635, b"AD", b"B\0") { Ok(()) } else { Err(format!("outside the file has {held:?}")) }
+}
+
+/// What moves in a file of the host's (fallocate(2)) has moved in what is mapped of it.
+pub fn moved_ranges(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/move_ranges");
+    let sources = workspace::root().join("test/conformance");
+    attacks::build(&sources.join("fs/move_ranges.c"), &program, &[&format!("-I{}", sources.display())])?;
+    let outcome = s.run(&["--bind", ".::rw"], &[&program.display().to_string()])?;
+    expect("ranges", &outcome, 0, &["yes: size_of(fd) == size"])
 }
 
 /// Files of the host's that are mapped take nothing of what guests may have, and a file in memory is counted once.

@@ -220,7 +220,7 @@ with_generic! {
     169 nfsservctl() => missing, home, Missing("removed from Linux in 3.1");
     170 setresgid(real: Id16, effective: Id16, saved: Id16) => plain ids::setresgid, task, Full;
     171 getresgid(real: UserPtr<u16>, effective: UserPtr<u16>, saved: UserPtr<u16>) => plain ids::getresgid, task, Full;
-    172 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, speculation or dispatch control");
+    172 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, merging of equal pages or dispatch control; speculation is as the machine has it");
     173 rt_sigreturn() => frame frame::rt_sigreturn, home, Full;
     174 rt_sigaction(signal: Signal, act: UserPtr<SigAction32>, oldact: UserPtr<SigAction32>, size: usize) => plain signal::rt_sigaction, task, Full;
     175 rt_sigprocmask(how: i32, set: UserPtr<u64>, oldset: UserPtr<u64>, size: usize) => plain crate::signal::calls::rt_sigprocmask, task, Full;
