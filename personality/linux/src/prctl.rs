@@ -92,19 +92,7 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         // Statistical timing, the only kind Linux has.
         pr::GET_TIMING => Ok(0),
         pr::SET_TIMING if a == 0 => Ok(0),
-        pr::SET_NAME => {
-            let name = UserStr(a).read(thread.user(), 16, Errno::E2BIG);
-            let name = match name {
-                // Longer ones are cut.
-                Err(Errno::E2BIG) => UserPtr::<[u8; 15]>::new(a).read(thread.user())?.to_vec(),
-                other => other?,
-            };
-            thread.set_comm(&name);
-            if let Some(context) = thread.context() {
-                context.set_name(&name);
-            }
-            Ok(0)
-        }
+        pr::SET_NAME => set_name(thread, a),
         pr::GET_NAME => {
             let name = *thread.comm.lock();
             UserPtr::<[u8; 16]>::new(a).write(thread.user(), &name)?;
@@ -133,14 +121,7 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         pr::GET_CHILD_SUBREAPER => write_int(i32::from(settings.subreaper.load(Ordering::Relaxed))),
         pr::SET_NO_NEW_PRIVS => {
             no_more(&[b, c, d])?;
-            if a != 1 {
-                return Err(Errno::EINVAL);
-            }
-            let old = thread.cred();
-            if !old.no_new_privs {
-                *thread.cred.write() = Arc::new(Cred { no_new_privs: true, ..(*old).clone() });
-            }
-            Ok(0)
+            set_no_new_privs(thread, a)
         }
         pr::GET_NO_NEW_PRIVS => {
             no_more(&[a, b, c, d])?;
@@ -164,6 +145,32 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         pr::SET_VMA => name_memory(thread, a, b, c, UserStr(d)),
         _ => Err(Errno::EINVAL),
     }
+}
+
+/// PR_SET_NAME.
+fn set_name(thread: &Thread, addr: usize) -> Result<usize> {
+    let name = match UserStr(addr).read(thread.user(), 16, Errno::E2BIG) {
+        // Longer ones are cut.
+        Err(Errno::E2BIG) => UserPtr::<[u8; 15]>::new(addr).read(thread.user())?.to_vec(),
+        other => other?,
+    };
+    thread.set_comm(&name);
+    if let Some(context) = thread.context() {
+        context.set_name(&name);
+    }
+    Ok(0)
+}
+
+/// PR_SET_NO_NEW_PRIVS, which cannot be taken back.
+fn set_no_new_privs(thread: &Thread, on: usize) -> Result<usize> {
+    if on != 1 {
+        return Err(Errno::EINVAL);
+    }
+    let old = thread.cred();
+    if !old.no_new_privs {
+        *thread.cred.write() = Arc::new(Cred { no_new_privs: true, ..(*old).clone() });
+    }
+    Ok(0)
 }
 
 /// PR_SET_VMA, PR_SET_VMA_ANON_NAME: names anonymous memory for /proc/self/maps.
