@@ -56,7 +56,7 @@ pub fn discover(plan: &Plan) -> Result<Choice, Failure> {
     if plan.named && choice.configurations.len() == 1 {
         let reasons: Vec<String> = choice.refused.iter().map(|r| format!("{}: {}", r.name, r.reason)).collect();
         return Failure::new(format!(
-            "no gate and jail that were asked for work here\n       {}\n       `janua doctor` tells what does",
+            "no gate and jail that were asked for work here\n       {}\n       `janua doctor` prints what does",
             reasons.join("\n       ")
         ));
     }

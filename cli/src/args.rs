@@ -33,7 +33,7 @@ Examples:
 
 Exit codes: janua run and janua boot exit as the program does (128+n after signal n); 127: program not
 found, 126: not executable, 125: janua itself failed or its command line was wrong, 124: --time was over;
-standard error says why, and --status-fd tells programs. janua exec and janua wait exit as run would. Other commands: 0, 2 for a mistake in the command
+standard error says why, and --status-fd reports it to programs. janua exec and janua wait exit as run would. Other commands: 0, 2 for a mistake in the command
 line, 125 for other failures.")]
 pub struct Args {
     #[command(subcommand)]
@@ -58,7 +58,7 @@ pub enum Command {
     Exec(Box<Exec>),
     /// End a sandbox, or send its program a signal
     Kill(Kill),
-    /// Let a sandbox stand still, until janua resume
+    /// Pause a sandbox, until janua resume
     Pause(Pause),
     /// Let a paused sandbox go on
     Resume(Resume),

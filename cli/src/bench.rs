@@ -111,7 +111,7 @@ Examples:
   janua bench gates --json gates.json && janua report gates.json
   janua report -o all.html monday/*.json tuesday/*.json
 
-The page needs nothing from the network. Figures published by others stand beside the measured
+The page needs nothing from the network. Figures published by others are shown beside the measured
 ones, labelled as theirs.")]
 pub struct Report {
     /// Where to write the page

@@ -72,13 +72,13 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
             Ok(()) => jail,
             Err(why) if jail == Jail::Process => {
                 return Err(format!(
-                    "the jail `process` does not work here: {}\n       `janua doctor` tells more, --jail none does without",
+                    "the jail `process` does not work here: {}\n       `janua doctor` prints more, --jail none does without",
                     crate::doctor::refused(why).trim_end_matches('.')
                 ));
             }
             Err(why) => {
                 return Err(format!(
-                    "the jail `pkey` does not work here: {}\n       `janua doctor` tells more, --jail none does without",
+                    "the jail `pkey` does not work here: {}\n       `janua doctor` prints more, --jail none does without",
                     no_keys(why)
                 ));
             }
@@ -124,7 +124,7 @@ fn nothing() -> String {
                 run the program as it is: it is in the sandbox"
             .to_owned();
     }
-    "this host offers none of the gates janua has\n       `janua doctor` tells what it tried".to_owned()
+    "this host offers none of the gates janua has\n       `janua doctor` prints what it tried".to_owned()
 }
 
 /// Whether this command itself runs on Janua's kernel, which says so in its version.

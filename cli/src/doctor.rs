@@ -217,8 +217,7 @@ fn walls() -> Vec<Finding> {
         "It needs Linux 5.19 and `landlock` in the host's list of security modules (lsm=). Without it a program that took \
          the kernel over could change what your account can change.",
     );
-    const RIGHT: &str =
-        "It needs CAP_SYS_ADMIN. (A user namespace would do without, but in it all files of others are nobody's.)";
+    const RIGHT: &str = "It needs CAP_SYS_ADMIN. (A user namespace would do without, but in it all files of others belong to the overflow user, nobody.)";
     let files =
         finding(host::namespaces::files(), "third: mount namespace", "nothing but writable binds can be changed at all", RIGHT);
     let processes = finding(

@@ -14,7 +14,7 @@ const HEAD: &str = "\
 
 Generated from the tables of calls of the personalities `linux`, `invasive` and `l4v2` (`personality/linux/src/table.rs`, `personality/linux/src/generic.rs`,
 `personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`, `personality/l4v2/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
-missing call of Linux' answers -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
+missing call of Linux' returns -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
 number that is not listed does. Of the personality `l4v2` the number is that of the software interrupt less 0x30; others are exceptions. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,
 on the thread that makes it.
 ";

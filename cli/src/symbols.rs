@@ -1,4 +1,4 @@
-//! `janua symbols`: what stands where in the kernel, for tools of the host that look into a sandbox's processes.
+//! `janua symbols`: where functions and data of the kernel are, for tools of the host that look into a sandbox's processes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -20,7 +20,7 @@ pub const EVENT_EXEC: i32 = 4;
 pub const EVENT_VFORK_DONE: i32 = 5;
 pub const EVENT_STOP: i32 = 128;
 
-/// What the server asks to be told of: forks, new threads, programs.
+/// Events the server asks for: forks, new threads, programs.
 const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE

@@ -27,7 +27,7 @@ pub enum What {
     Killed(u32),
 }
 
-/// Something to be told of a thread.
+/// An event of a thread, to be reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub pid: u32,
@@ -61,7 +61,7 @@ struct Process {
     watched: Watched,
 }
 
-/// Which events gdb wants to be told of.
+/// Which events gdb wants reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Events {
     pub fork: bool,
@@ -215,7 +215,7 @@ impl Tracer {
         }
     }
 
-    /// Takes what one thread has reported. With `run` it goes on where nobody is to be told; otherwise it stays stopped.
+    /// Takes what one thread has reported. With `run` it goes on where there is nothing to report to gdb; otherwise it stays stopped.
     fn take(&mut self, tid: u32, found: Found, run: bool) -> Option<Report> {
         let (signal, event) = match found {
             Found::Stopped { signal, event } => (signal, event),
@@ -432,7 +432,7 @@ impl Tracer {
         }
     }
 
-    /// Gives up a process that has ended, of which gdb has not been told.
+    /// Gives up a process that has ended, which has not been reported to gdb.
     fn forget(&mut self, pid: u32) {
         if self.threads.remove(&pid).is_some() {
             self.ended.push(pid);

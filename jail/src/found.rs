@@ -70,7 +70,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// `None` for what is no host's file, or when the host does not tell.
+    /// `None` for what is no host's file, or when the host does not report it.
     pub fn new(object: &dyn MemoryObject, offset: u64, len: usize) -> Option<Range> {
         let file = object.host_file()?;
         let stat = file.host().stat(file.fd()).ok()?;

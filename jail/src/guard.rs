@@ -588,7 +588,7 @@ impl CodeGuard {
     }
 
     /// Replaces `old` at `addr`, in executable memory that is not writable, by `new` of the same length, so that a thread that
-    /// runs there meanwhile is held until it is done. EAGAIN when other bytes stand there, EACCES where the new ones must not run.
+    /// runs there meanwhile is held until it is done. EAGAIN when other bytes are there, EACCES where the new ones must not run.
     pub fn patch(&self, addr: usize, old: &[u8], new: &[u8]) -> Result<()> {
         let end = addr.checked_add(new.len()).ok_or(Errno::EINVAL)?;
         let (page, last) = (addr & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));

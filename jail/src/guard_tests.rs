@@ -263,7 +263,7 @@ impl Hostile {
     /// Whether the page can run, after a fault if need be.
     fn runs(&self, addr: usize) -> bool {
         let can = |toy: &Toy| toy.prot(addr).is_some_and(|prot| prot.exec);
-        // The first fault may only tell that another has set it right.
+        // The first fault may only find that another has set it right.
         can(self.toy) || (0..2).any(|_| self.guard.fault(addr, Access::Fetch) && can(self.toy))
     }
 
@@ -372,7 +372,7 @@ fn code_is_patched() {
     h.toy.copy_in(&mut now, at).unwrap();
     assert_eq!(now, [1, 2, 3, 4, 5]);
     assert!(h.runs(BASE) && h.runs(BASE + PAGE_SIZE));
-    assert_eq!(h.guard.patch(at, &[0; 5], &[9; 5]), Err(Errno::EAGAIN), "other bytes stand there");
+    assert_eq!(h.guard.patch(at, &[0; 5], &[9; 5]), Err(Errno::EAGAIN), "other bytes are there");
     // With what is in front of them these would open the key.
     assert_eq!(h.guard.patch(BASE + 102, &[0x90; 3], &[0xef, 0x90, 0x90]), Err(Errno::EACCES));
     h.toy.copy_in(&mut now, BASE + 100).unwrap();

@@ -176,7 +176,7 @@ pub trait File: Send + Sync + Any {
     fn end_of_object(&self, _offset: u64) -> u64 {
         u64::MAX
     }
-    /// Whether every mapping is to be told by [`File::mapping_made`], not only shared ones that may be written.
+    /// Whether every mapping is to be reported to [`File::mapping_made`], not only shared ones that may be written.
     fn counts_mappings(&self) -> bool {
         false
     }

@@ -53,7 +53,7 @@ const WOKEN_UP: u8 = 1;
 const REMOVED: u8 = 2;
 
 impl Notify {
-    /// Tells the thread, if it is one that is to be told.
+    /// Notifies the thread, if it is one that waits for that.
     fn notify_thread(&self, what: u8) {
         if let Notify::Thread { socket, cookie } = self
             && let Some(netlink) = netlink_of(socket)
@@ -269,7 +269,7 @@ impl File for QueueFile {
         false
     }
 
-    /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be told.
+    /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be notified.
     fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let state = self.queue.state.lock();
         let bytes: usize = state.messages.values().map(Vec::len).sum();

@@ -29,6 +29,8 @@ pub mod tree;
 #[cfg(test)]
 mod tree_tests;
 pub mod user;
+#[cfg(test)]
+mod world;
 
 pub use frames::{Frames, PageFrame};
 pub use janua_port::PAGE;

@@ -366,7 +366,7 @@ impl<F: Frames> Object<F> {
         }
     }
 
-    /// Pages that have been taken out are nobody's of the object's any more.
+    /// The object no longer owns pages that have been taken out.
     fn release(&self, gone: &BTreeMap<u64, PageFrame>) {
         self.frames.belong_to_objects(-(gone.len() as isize));
         for frame in gone.values() {

@@ -1,9 +1,6 @@
-//! The machine of these tests: frames are vectors, the table is a map.
+//! Spaces and objects over a machine of vectors ([`crate::world`]).
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
-use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::Errno;
@@ -12,123 +9,8 @@ use janua_port::Fill;
 use janua_port::Prot;
 use janua_rt::Mutex;
 
-use crate::table::NoMemory;
-use crate::{Access, AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Space, Table};
-
-pub struct Memory {
-    /// Bytes and users of each frame; those without users are free.
-    pages: Mutex<Vec<(Vec<u8>, u32)>>,
-    most: usize,
-}
-
-impl Memory {
-    pub fn new(most: usize) -> &'static Memory {
-        Box::leak(Box::new(Memory { pages: Mutex::new(Vec::new()), most }))
-    }
-
-    pub fn most(&self) -> usize {
-        self.most
-    }
-
-    pub fn used(&self) -> usize {
-        self.pages.lock().iter().filter(|(_, users)| *users > 0).count()
-    }
-}
-
-impl Frames for Memory {
-    fn take(&self) -> Option<PageFrame> {
-        let mut pages = self.pages.lock();
-        let index = match pages.iter().position(|(_, users)| *users == 0) {
-            Some(index) => index,
-            None if pages.len() < self.most => {
-                pages.push((Vec::new(), 0));
-                pages.len() - 1
-            }
-            None => return None,
-        };
-        pages[index] = (vec![0; PAGE], 1);
-        Some(PageFrame(index))
-    }
-    fn share(&self, frame: PageFrame) {
-        self.pages.lock()[frame.0].1 += 1;
-    }
-    fn release(&self, frame: PageFrame) {
-        let users = &mut self.pages.lock()[frame.0].1;
-        assert!(*users > 0, "a frame is released twice");
-        *users -= 1;
-    }
-    fn users(&self, frame: PageFrame) -> usize {
-        self.pages.lock()[frame.0].1 as usize
-    }
-    fn copy(&self, from: PageFrame, to: PageFrame) {
-        let mut pages = self.pages.lock();
-        pages[to.0].0 = pages[from.0].0.clone();
-    }
-    fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]) {
-        out.copy_from_slice(&self.pages.lock()[frame.0].0[offset..offset + out.len()]);
-    }
-    fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
-        self.pages.lock()[frame.0].0[offset..offset + data.len()].copy_from_slice(data);
-    }
-    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32 {
-        let mut word = [0; 4];
-        self.read(frame, offset, &mut word);
-        u32::from_ne_bytes(word)
-    }
-    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32 {
-        let mut pages = self.pages.lock();
-        let word = &mut pages[frame.0].0[offset..offset + 4];
-        let found = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
-        if found == old {
-            word.copy_from_slice(&new.to_ne_bytes());
-        }
-        found
-    }
-}
-
-pub struct Map {
-    entries: BTreeMap<usize, Entry>,
-    /// Entries it has room for.
-    room: usize,
-}
-
-impl Default for Map {
-    fn default() -> Map {
-        Map::with_room(usize::MAX)
-    }
-}
-
-impl Map {
-    pub fn with_room(room: usize) -> Map {
-        Map { entries: BTreeMap::new(), room }
-    }
-
-    fn is_full(&self) -> bool {
-        self.entries.len() >= self.room
-    }
-}
-
-impl Table for Map {
-    fn get(&self, addr: usize) -> Option<Entry> {
-        self.entries.get(&addr).copied()
-    }
-    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
-        if self.is_full() && !self.entries.contains_key(&addr) {
-            return Err(NoMemory);
-        }
-        self.entries.insert(addr, entry);
-        Ok(())
-    }
-    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        let (addr, entry) = self.next(from, end)?;
-        self.entries.remove(&addr);
-        Some((addr, entry))
-    }
-    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        self.entries.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
-    }
-    fn flush(&mut self, _start: usize, _end: usize) {}
-}
+use crate::world::{Map, Memory};
+use crate::{Access, AtFork, Behind, Entry, Object, PAGE, Refused, Space, Table};
 
 impl Space<Memory, Map> {
     fn entry(&self, addr: usize) -> Option<Entry> {

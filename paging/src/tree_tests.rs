@@ -12,9 +12,8 @@ use janua_rt::Mutex;
 use crate::format::Format;
 use crate::format::srmmu::Srmmu;
 use crate::format::x86_64::X86_64;
-use crate::random_tests::Tried;
-use crate::tests::Map;
 use crate::tree::{Nodes, Tree};
+use crate::world::{Map, Tried};
 use crate::{Entry, PAGE, PageFrame, Table, random};
 
 /// Tables, the number `n` at physical address `(n + 1) * PAGE`.

@@ -341,7 +341,7 @@ impl Accounts {
         quick <= room || machine.resident_guests(Some(room)).is_some_and(|resident| resident <= room)
     }
 
-    /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or nobody can tell. The other
+    /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or that is not known. The other
     /// number is how many bytes are left. An excess beyond `tolerance` is too much, and may be more than is said.
     pub fn excess(&self, machine: &dyn Machine, tolerance: usize) -> Option<(usize, usize)> {
         if !self.memory.is_over() {

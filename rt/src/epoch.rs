@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::SeqCst;
 use crate::AtomicU64;
 
 /// A count of moments. Who remembers something takes a [`Epoch::stamp`] before looking; code that makes what is remembered untrue, or
-/// could tell somebody so, calls [`Epoch::advance`] afterwards, which costs two loads as long as nobody has taken a stamp since the last time.
+/// could notify others of it, calls [`Epoch::advance`] afterwards, which costs two loads as long as nobody has taken a stamp since the last time.
 ///
 /// Either the stamp is seen by who advances, and then it no longer holds, or what had happened by then is seen by who looks after taking it.
 pub struct Epoch {

@@ -307,34 +307,35 @@ fn the_wake_word_loses_no_change() {
     });
 }
 
-/// A call that is away, in its thread's slot: one thread makes true what it waits for, another kicks it, and whichever is first the module polls it to
-/// its end, the thread at home learns of it, and what comes after the end is the thread's own.
-#[test]
-fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
-    struct Shared {
-        word: AtomicU32,
-        home: AtomicU32,
-        state: AtomicU32,
-        work: AtomicU32,
+/// What a call that is away shares with its home thread and its module.
+mod away {
+    use super::*;
+
+    pub struct Shared {
+        pub word: AtomicU32,
+        pub home: AtomicU32,
+        pub state: AtomicU32,
+        pub work: AtomicU32,
         /// The executor's queue, of this one call.
-        queued: Mutex<u32>,
-        pushed: Condvar,
-        ending: AtomicU32,
-        futex: Futex,
+        pub queued: Mutex<u32>,
+        pub pushed: Condvar,
+        pub ending: AtomicU32,
+        pub futex: Futex,
     }
+
     impl Shared {
-        fn raise(&self, word: &AtomicU32) {
+        pub fn raise(&self, word: &AtomicU32) {
             match wake::raise(word) {
                 Raised::Nothing => {}
                 Raised::Unpark => self.futex.wake(),
                 Raised::Queue => self.push(),
             }
         }
-        fn push(&self) {
+        pub fn push(&self) {
             *self.queued.lock().unwrap() += 1;
             self.pushed.notify_one();
         }
-        fn pop(&self) {
+        pub fn pop(&self) {
             let mut queued = self.queued.lock().unwrap();
             while *queued == 0 {
                 queued = self.pushed.wait(queued).unwrap();
@@ -343,23 +344,25 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
             *queued = 0;
         }
         /// What the call polls: its condition, or a kick.
-        fn look(&self) -> Option<isize> {
+        pub fn look(&self) -> Option<isize> {
             if self.state.load(Ordering::Relaxed) == 1 {
                 return Some(1);
             }
             (self.work.load(Ordering::Relaxed) == 1).then_some(2)
         }
-        fn sleep(&self, word: &AtomicU32) {
+        pub fn sleep(&self, word: &AtomicU32) {
             if wake::intend_to_park(word) {
                 self.futex.sleep(word, wake::PARKED);
             }
         }
     }
-    async fn call(shared: &Arc<Shared>, (): ()) -> isize {
+
+    pub async fn call(shared: &Arc<Shared>, (): ()) -> isize {
         std::future::poll_fn(|_| shared.look().map_or(std::task::Poll::Pending, std::task::Poll::Ready)).await
     }
+
     /// The module: polls the call whenever it is in the queue, until it is over.
-    fn module(shared: &Arc<Shared>) {
+    pub fn module(shared: &Arc<Shared>) {
         let slotted = std::pin::pin!(Slotted::new(shared.clone()));
         let slotted = slotted.as_ref();
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -384,6 +387,13 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
             }
         }
     }
+}
+
+/// A call that is away, in its thread's slot: one thread makes true what it waits for, another kicks it, and whichever is first the module polls it to
+/// its end, the thread at home learns of it, and what comes after the end is the thread's own.
+#[test]
+fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
+    use away::*;
     bounded(2).check(|| {
         let word = || AtomicU32::new(wake::QUIET);
         let shared = Arc::new(Shared {
@@ -431,36 +441,38 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
     });
 }
 
-/// A queue: the submitter leaves two calls and takes their ends, for which there is room for one at a time; the module takes and posts as long as it can, and
-/// sleeps until somebody rings. Neither sleeps for ever, whichever is first.
-#[test]
-fn a_queue_misses_no_submission_and_no_room() {
-    const CALLS: u32 = 2;
-    const ROOM: u32 = 1;
-    struct Shared {
+/// A queue, of one job.
+mod posting {
+    use super::*;
+
+    pub const CALLS: u32 = 2;
+    pub const ROOM: u32 = 1;
+
+    pub struct Shared {
         /// The wake words of the queue's job, and of the submitter.
-        word: AtomicU32,
-        home: AtomicU32,
-        submitted: AtomicU32,
-        posted: AtomicU32,
-        reaped: AtomicU32,
+        pub word: AtomicU32,
+        pub home: AtomicU32,
+        pub submitted: AtomicU32,
+        pub posted: AtomicU32,
+        pub reaped: AtomicU32,
         /// The executor's queue, of this one job.
-        queued: Mutex<u32>,
-        pushed: Condvar,
-        futex: Futex,
+        pub queued: Mutex<u32>,
+        pub pushed: Condvar,
+        pub futex: Futex,
     }
+
     impl Shared {
-        fn push(&self) {
+        pub fn push(&self) {
             *self.queued.lock().unwrap() += 1;
             self.pushed.notify_one();
         }
-        fn ring(&self) {
+        pub fn ring(&self) {
             match wake::raise(&self.word) {
                 Raised::Queue => self.push(),
                 raised => assert_eq!(raised, Raised::Nothing, "nobody sleeps on a job's word"),
             }
         }
-        fn pop(&self) {
+        pub fn pop(&self) {
             let mut queued = self.queued.lock().unwrap();
             while *queued == 0 {
                 queued = self.pushed.wait(queued).unwrap();
@@ -469,7 +481,7 @@ fn a_queue_misses_no_submission_and_no_room() {
             *queued = 0;
         }
         /// Takes the next submission, which ends at once: whether there was one, and room for its end.
-        fn take(&self) -> bool {
+        pub fn take(&self) -> bool {
             let posted = self.posted.load(Ordering::Relaxed);
             if posted - self.reaped.load(Ordering::Acquire) == ROOM || self.submitted.load(Ordering::Acquire) == posted {
                 return false;
@@ -481,7 +493,8 @@ fn a_queue_misses_no_submission_and_no_room() {
             true
         }
     }
-    fn module(shared: &Arc<Shared>) {
+
+    pub fn module(shared: &Arc<Shared>) {
         shared.pop();
         loop {
             wake::begin(&shared.word);
@@ -494,6 +507,13 @@ fn a_queue_misses_no_submission_and_no_room() {
             }
         }
     }
+}
+
+/// A queue: the submitter leaves two calls and takes their ends, for which there is room for one at a time; the module takes and posts as long as it can, and
+/// sleeps until somebody rings. Neither sleeps for ever, whichever is first.
+#[test]
+fn a_queue_misses_no_submission_and_no_room() {
+    use posting::*;
     bounded(3).check(|| {
         let count = || AtomicU32::new(0);
         let shared = Arc::new(Shared {

@@ -322,7 +322,7 @@ static int queues(const char *dir)
         MUST(last && last->mask == IN_Q_OVERFLOW && last->wd == -1);
         told++;
     }
-    /* What has been read is nobody's any more. */
+    /* What has been read is no longer counted. */
     MUST(!mkdir("watched/again", 0700) && read(fd[119], event, sizeof event) > 0);
     MUST(((struct inotify_event *)event)->mask == (IN_CREATE | IN_ISDIR));
     MUST(!rmdir("watched/again") && !rmdir("watched"));

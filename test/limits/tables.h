@@ -1,7 +1,7 @@
 /* Page tables: used up by few bytes in each. For limits.c. */
 #include <sys/prctl.h>
 
-/* Pages of zeroes, which are nobody's memory; what shows them is the host's, and grows. */
+/* Pages of zeroes, which cost no memory; what shows them is the host's, and grows. */
 static int page_tables(void)
 {
     const size_t most = 1ul << 40;

@@ -316,7 +316,7 @@ int main(int argc, char **argv)
 	victim = atoi(getenv("VICTIM") ?: "0");
 	if (!gadget || argc < 2)
 		return 99;
-	/* The host's own number of the thread is none the program has been told. */
+	/* The host's own number of the thread is none that the program knows. */
 	if (host(SYS_gettid, 0, 0, 0, 0, 0, 0) == gettid())
 		return 98;
 	long got = 0;

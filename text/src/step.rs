@@ -44,7 +44,7 @@ const RDX: usize = 2;
 const RSP: usize = 4;
 const RBP: usize = 5;
 
-/// Whether [`step`] can do an instruction, as far as can be told without its operands' values.
+/// Whether [`step`] can do an instruction, as far as can be seen without its operands' values.
 pub fn knows(found: &Instruction) -> bool {
     use Mnemonic::*;
     let plain = !found.has_lock_prefix()
@@ -137,104 +137,12 @@ pub fn step(core: &mut dyn Core, bytes: &[u8], rip: u64) -> Option<u64> {
         return None;
     }
     let next = found.next_ip();
-    let size = operand_size(&found);
     use Mnemonic::*;
     match found.mnemonic() {
-        Mov => {
-            let value = read(core, &found, 1, size)?;
-            write(core, &found, 0, size, value)?;
-        }
-        Movzx => {
-            let value = read(core, &found, 1, operand_width(&found, 1))?;
-            write(core, &found, 0, size, value)?;
-        }
-        Movsx | Movsxd => {
-            let from = operand_width(&found, 1);
-            let value = sign_extend(read(core, &found, 1, from)?, from);
-            write(core, &found, 0, size, value)?;
-        }
-        Lea => {
-            let value = address(core, &found)?;
-            write(core, &found, 0, size, value)?;
-        }
-        Push => {
-            let value = read(core, &found, 0, 8).filter(|_| found.stack_pointer_increment() == -8)?;
-            push(core, value)?;
-        }
-        Add | Or | And | Sub | Xor | Cmp | Test => {
-            let (left, right) = (read(core, &found, 0, size)?, read(core, &found, 1, size)?);
-            let (value, flags) = arithmetic(found.mnemonic(), left, right, size);
-            if !matches!(found.mnemonic(), Cmp | Test) {
-                write(core, &found, 0, size, value)?;
-            }
-            core.set_flags(core.flags() & !STATUS | flags);
-        }
-        Inc | Dec => {
-            let left = read(core, &found, 0, size)?;
-            let (value, flags) = arithmetic(if found.mnemonic() == Inc { Add } else { Sub }, left, 1, size);
-            write(core, &found, 0, size, value)?;
-            core.set_flags(core.flags() & !(STATUS & !CF) | flags & !CF);
-        }
-        Neg => {
-            let right = read(core, &found, 0, size)?;
-            let (value, flags) = arithmetic(Sub, 0, right, size);
-            write(core, &found, 0, size, value)?;
-            core.set_flags(core.flags() & !STATUS | flags);
-        }
-        Not => {
-            let value = !read(core, &found, 0, size)?;
-            write(core, &found, 0, size, value)?;
-        }
-        Pop => {
-            let value = top(core).filter(|_| found.stack_pointer_increment() == 8)?;
-            let old = core.register(RSP);
-            core.set_register(RSP, old.wrapping_add(8));
-            if write(core, &found, 0, 8, value).is_none() {
-                core.set_register(RSP, old);
-                return None;
-            }
-        }
-        Leave => {
-            let frame = core.register(RBP);
-            let mut bytes = [0; 8];
-            core.load(frame, &mut bytes).then_some(())?;
-            core.set_register(RSP, frame.wrapping_add(8));
-            core.set_register(RBP, u64::from_le_bytes(bytes));
-        }
         Ret => {
             let to = top(core)?;
             core.set_register(RSP, core.register(RSP).wrapping_add(8));
             return Some(to);
-        }
-        Nop => {}
-        Cdqe => core.set_register(RAX, sign_extend(core.register(RAX), 4)),
-        Cdq => core.set_register(RDX, cut((sign_extend(core.register(RAX), 4) as i64 >> 63) as u64, 4)),
-        Cqo => core.set_register(RDX, (core.register(RAX) as i64 >> 63) as u64),
-        Imul => {
-            let first = if found.op_count() == 3 { 1 } else { 0 };
-            let (left, right) = (read(core, &found, first, size)?, read(core, &found, first + 1, size)?);
-            let wide = i128::from(sign_extend(left, size) as i64) * i128::from(sign_extend(right, size) as i64);
-            let value = cut(wide as u64, size);
-            let overflow = i128::from(sign_extend(value, size) as i64) != wide;
-            write(core, &found, 0, size, value)?;
-            // The other status flags are undefined.
-            core.set_flags(core.flags() & !(CF | OF) | if overflow { CF | OF } else { 0 });
-        }
-        Shl | Shr | Sar => {
-            let count = read(core, &found, 1, 1)? as u32 & if size == 8 { 63 } else { 31 };
-            let left = read(core, &found, 0, size)?;
-            let (value, flags) = shifted(found.mnemonic(), left, count, size);
-            // Also by no bits: a 32-bit register loses its upper half.
-            write(core, &found, 0, size, value)?;
-            if count > 0 {
-                core.set_flags(core.flags() & !STATUS | flags);
-            }
-        }
-        Movss | Movsd | Movups | Movaps | Movupd | Movapd | Movdqu | Movdqa => load_vector(core, &found)?,
-        Xrstor | Xrstor64 => {
-            let low = |number: usize| core.register(number) & 0xffff_ffff;
-            let (addr, mask) = (address(core, &found)?, low(2) << 32 | low(0));
-            core.restore(addr, mask).then_some(())?;
         }
         Call => {
             let to = target(core, &found)?;
@@ -242,23 +150,146 @@ pub fn step(core: &mut dyn Core, bytes: &[u8], rip: u64) -> Option<u64> {
             return Some(to);
         }
         Jmp => return target(core, &found),
-        _ if conditional(&found) => {
-            let holds = holds(found.condition_code(), core.flags())?;
-            let set = found.op_count() == 1;
-            // A conditional move reads its source in any case, and clears the upper half of a 32-bit register.
-            let value = match (set, holds) {
-                (true, _) => u64::from(holds),
-                (false, true) => read(core, &found, 1, size)?,
-                (false, false) => read(core, &found, 1, size).and_then(|_| read(core, &found, 0, size))?,
-            };
-            write(core, &found, 0, size, value)?;
+        Mov | Movzx | Movsx | Movsxd | Lea | Cdqe | Cdq | Cqo => moved(core, &found)?,
+        Push | Pop | Leave => stacked(core, &found)?,
+        Add | Or | And | Sub | Xor | Cmp | Test | Inc | Dec | Neg | Not | Imul | Shl | Shr | Sar => calculated(core, &found)?,
+        Nop => {}
+        Movss | Movsd | Movups | Movaps | Movupd | Movapd | Movdqu | Movdqa => load_vector(core, &found)?,
+        Xrstor | Xrstor64 => {
+            let low = |number: usize| core.register(number) & 0xffff_ffff;
+            let (addr, mask) = (address(core, &found)?, low(2) << 32 | low(0));
+            core.restore(addr, mask).then_some(())?;
         }
+        _ if conditional(&found) => chosen(core, &found)?,
         _ => {
             let taken = holds(found.condition_code(), core.flags())?;
             return Some(if taken { found.near_branch_target() } else { next });
         }
     }
     Some(next)
+}
+
+/// Moves of a value, as it is or extended.
+fn moved(core: &mut dyn Core, found: &Instruction) -> Option<()> {
+    use Mnemonic::*;
+    let size = operand_size(found);
+    let value = match found.mnemonic() {
+        Mov => read(core, found, 1, size)?,
+        Movzx => read(core, found, 1, operand_width(found, 1))?,
+        Movsx | Movsxd => {
+            let from = operand_width(found, 1);
+            sign_extend(read(core, found, 1, from)?, from)
+        }
+        Lea => address(core, found)?,
+        Cdqe => {
+            core.set_register(RAX, sign_extend(core.register(RAX), 4));
+            return Some(());
+        }
+        Cdq => {
+            core.set_register(RDX, cut((sign_extend(core.register(RAX), 4) as i64 >> 63) as u64, 4));
+            return Some(());
+        }
+        _ => {
+            core.set_register(RDX, (core.register(RAX) as i64 >> 63) as u64);
+            return Some(());
+        }
+    };
+    write(core, found, 0, size, value)
+}
+
+/// What moves the stack pointer.
+fn stacked(core: &mut dyn Core, found: &Instruction) -> Option<()> {
+    match found.mnemonic() {
+        Mnemonic::Push => {
+            let value = read(core, found, 0, 8).filter(|_| found.stack_pointer_increment() == -8)?;
+            push(core, value)
+        }
+        Mnemonic::Pop => {
+            let value = top(core).filter(|_| found.stack_pointer_increment() == 8)?;
+            let old = core.register(RSP);
+            core.set_register(RSP, old.wrapping_add(8));
+            let written = write(core, found, 0, 8, value);
+            if written.is_none() {
+                core.set_register(RSP, old);
+            }
+            written
+        }
+        _ => {
+            let frame = core.register(RBP);
+            let mut bytes = [0; 8];
+            core.load(frame, &mut bytes).then_some(())?;
+            core.set_register(RSP, frame.wrapping_add(8));
+            core.set_register(RBP, u64::from_le_bytes(bytes));
+            Some(())
+        }
+    }
+}
+
+/// Integer arithmetic and its flags.
+fn calculated(core: &mut dyn Core, found: &Instruction) -> Option<()> {
+    use Mnemonic::*;
+    let size = operand_size(found);
+    match found.mnemonic() {
+        Inc | Dec => {
+            let left = read(core, found, 0, size)?;
+            let (value, flags) = arithmetic(if found.mnemonic() == Inc { Add } else { Sub }, left, 1, size);
+            write(core, found, 0, size, value)?;
+            core.set_flags(core.flags() & !(STATUS & !CF) | flags & !CF);
+        }
+        Neg => {
+            let right = read(core, found, 0, size)?;
+            let (value, flags) = arithmetic(Sub, 0, right, size);
+            write(core, found, 0, size, value)?;
+            core.set_flags(core.flags() & !STATUS | flags);
+        }
+        Not => {
+            let value = !read(core, found, 0, size)?;
+            write(core, found, 0, size, value)?;
+        }
+        Imul => {
+            let first = if found.op_count() == 3 { 1 } else { 0 };
+            let (left, right) = (read(core, found, first, size)?, read(core, found, first + 1, size)?);
+            let wide = i128::from(sign_extend(left, size) as i64) * i128::from(sign_extend(right, size) as i64);
+            let value = cut(wide as u64, size);
+            let overflow = i128::from(sign_extend(value, size) as i64) != wide;
+            write(core, found, 0, size, value)?;
+            // The other status flags are undefined.
+            core.set_flags(core.flags() & !(CF | OF) | if overflow { CF | OF } else { 0 });
+        }
+        Shl | Shr | Sar => {
+            let count = read(core, found, 1, 1)? as u32 & if size == 8 { 63 } else { 31 };
+            let left = read(core, found, 0, size)?;
+            let (value, flags) = shifted(found.mnemonic(), left, count, size);
+            // Also by no bits: a 32-bit register loses its upper half.
+            write(core, found, 0, size, value)?;
+            if count > 0 {
+                core.set_flags(core.flags() & !STATUS | flags);
+            }
+        }
+        _ => {
+            let (left, right) = (read(core, found, 0, size)?, read(core, found, 1, size)?);
+            let (value, flags) = arithmetic(found.mnemonic(), left, right, size);
+            if !matches!(found.mnemonic(), Cmp | Test) {
+                write(core, found, 0, size, value)?;
+            }
+            core.set_flags(core.flags() & !STATUS | flags);
+        }
+    }
+    Some(())
+}
+
+/// `setcc` and `cmovcc`.
+fn chosen(core: &mut dyn Core, found: &Instruction) -> Option<()> {
+    let size = operand_size(found);
+    let holds = holds(found.condition_code(), core.flags())?;
+    let set = found.op_count() == 1;
+    // A conditional move reads its source in any case, and clears the upper half of a 32-bit register.
+    let value = match (set, holds) {
+        (true, _) => u64::from(holds),
+        (false, true) => read(core, found, 1, size)?,
+        (false, false) => read(core, found, 1, size).and_then(|_| read(core, found, 0, size))?,
+    };
+    write(core, found, 0, size, value)
 }
 
 /// The word on top of the stack.
@@ -550,7 +581,7 @@ mod tests {
             assert_eq!(run(&mut toy, bytes), Some(AT + bytes.len() as u64), "{bytes:02x?}");
             assert_eq!((toy.registers[0], toy.flags & STATUS), (after, flags), "{bytes:02x?}");
         }
-        // inc leaves the carry alone; the direction flag is nobody's.
+        // inc leaves the carry alone; none of these changes the direction flag.
         (toy.registers[0], toy.flags) = (1, 0x202 | CF | 1 << 10);
         run(&mut toy, &[0x48, 0xff, 0xc0]);
         assert_eq!((toy.registers[0], toy.flags), (2, 0x202 | CF | 1 << 10));

@@ -1,4 +1,4 @@
-//! What the first tasks find in memory: the kernel info page, and what the loader would have told the kernel (Multiboot, version 1).
+//! What the first tasks find in memory: the kernel info page, and what the loader would have passed to the kernel (Multiboot, version 1).
 
 /// The kernel info page begins so: "L4", a micro sign, "K".
 pub const MAGIC: u32 = 0x4be6_344c;

@@ -1,4 +1,4 @@
-//! Messages: descriptors, buffers and the words that tell how they went.
+//! Messages: descriptors, buffers and the words that report how they went.
 
 use super::fpage::Fpage;
 

@@ -173,7 +173,7 @@ pub mod mcast {
     pub const LEAVE_SOURCE_GROUP: u32 = 47;
 }
 
-/// Who tells an error (`struct sock_extended_err`, linux/errqueue.h).
+/// Who reports an error (`struct sock_extended_err`, linux/errqueue.h).
 pub mod origin {
     pub const ICMP: u8 = 2;
     pub const ICMP6: u8 = 3;

@@ -78,7 +78,7 @@ global_asm!(
     "usercopy_cmpxchg32:",
     "mov %o2, %o4",
     "mov 1, %o2",
-    // casa [%o0] 0xa, %o1, %o4: an assembler that is not told the processor refuses the name.
+    // casa [%o0] 0xa, %o1, %o4: an assembler refuses the name unless it is given the processor.
     ".word 0xd9e20149",
     "st %o4, [%o3]",
     "retl",

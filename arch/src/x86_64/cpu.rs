@@ -31,7 +31,7 @@ pub fn xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// What AT_HWCAP and AT_HWCAP2 tell programs: the feature word of CPUID leaf 1 (edx), and bit 1 for RDFSBASE and its variants.
+/// What AT_HWCAP and AT_HWCAP2 report to programs: the feature word of CPUID leaf 1 (edx), and bit 1 for RDFSBASE and its variants.
 pub fn hwcap() -> [u64; 2] {
     let fsgsbase = cpuid(0, 0)[0] >= 7 && cpuid(7, 0)[1] & 1 != 0;
     [cpuid(1, 0)[3].into(), u64::from(fsgsbase) << 1]

@@ -48,7 +48,7 @@ global_asm!(
     "movdqu xmm5, [rdi + rax - 2]",
     "movdqu xmm6, [rdi + rax - 1]",
     "movdqu xmm7, [rdi + rax]",
-    // The highest bit of each byte tells: d5 two bytes before, and the byte between is 80 or more, or 0f right before ...
+    // The highest bit of each byte shows it: d5 two bytes before, and the byte between is 80 or more, or 0f right before ...
     "pcmpeqb xmm5, xmm1",
     "pand xmm5, xmm6",
     "pcmpeqb xmm6, xmm0",

@@ -6,7 +6,7 @@
 //! image itself.
 //!
 //! `sysenter` saves no address to go on at and the 32-bit `syscall` takes a register for it that holds an argument, so the kernel goes
-//! on at a fixed place behind either (`LANDING`), where the registers are popped that the entry needed. In front of it stands an
+//! on at a fixed place behind either (`LANDING`), where the registers are popped that the entry needed. In front of it is an
 //! `int $0x80`, the two bytes that make a call again after a signal.
 
 use core::arch::global_asm;

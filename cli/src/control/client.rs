@@ -182,7 +182,7 @@ fn each(names: &[String], to: impl Fn(&str) -> Result<(), String>) -> ExitCode {
     code
 }
 
-/// Lets a sandbox stand still, or go on.
+/// Pauses a sandbox, or lets it go on.
 fn hold(name: &str, paused: bool) -> Result<(), String> {
     let socket = reach(name)?;
     ask(&socket, &Ask::Pause(paused))?;

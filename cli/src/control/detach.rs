@@ -85,13 +85,13 @@ impl Detached {
         Ok(())
     }
 
-    /// What the kernel tells of the program.
+    /// What the kernel reports of the program.
     pub fn hear(&mut self, answer: &Answer, server: &Server) {
         match answer {
             Answer::Started { .. } => self.runs(server),
             Answer::Says { text, .. } => {
                 if let Some(stderr) = self.stderr.take() {
-                    // Nobody else can be told.
+                    // There is nobody else to report it to.
                     let _ = File::from(stderr).write_all(printable(text).as_bytes());
                 }
             }

@@ -75,7 +75,7 @@ pub struct Requests {
     pub kill: bool,
     /// Passes this signal on.
     pub signals: Vec<i32>,
-    /// What the kernel tells of the first program.
+    /// What the kernel reports of the first program.
     pub first: Vec<Answer>,
 }
 
@@ -203,7 +203,7 @@ impl Server {
         }
     }
 
-    /// Lets the sandbox stand still, or go on, for a client that still waits for it: one that has given up has said that it did not happen.
+    /// Pauses the sandbox, or lets it go on, for a client that still waits for it: one that has given up has said that it did not happen.
     fn hold(&mut self, at: usize, sandbox: &Sandbox, paused: bool) -> bool {
         if is_gone(&self.clients[at].socket) {
             return false;
@@ -252,7 +252,7 @@ impl Server {
             ..self.about
         };
         if self.about.paused {
-            // Its kernel stands still, too.
+            // Its kernel is paused, too.
             return self.reply(at, &Reply::About(about)) && self.reply(at, &Reply::Guests { guests: Vec::new(), more: false });
         }
         let id = self.number();

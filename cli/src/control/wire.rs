@@ -27,7 +27,7 @@ pub enum Ask {
     Kill(u32),
     /// [`Reply::Ended`] when it has.
     Wait,
-    /// Let all that is inside stand still, or go on: [`Reply::Done`] when it does.
+    /// Pause all that is inside, or let it go on: [`Reply::Done`] when that is so.
     Pause(bool),
     /// Run a program; the descriptors have come along.
     Run(Box<Program>),
@@ -65,7 +65,7 @@ pub struct About {
     /// Of the supervisor.
     pub pid: u32,
     pub detached: bool,
-    /// It stands still; then nothing is known of its guests.
+    /// It is paused; then nothing is known of its guests.
     pub paused: bool,
     /// Milliseconds since its start.
     pub age: u64,

@@ -79,7 +79,7 @@ impl Outcome {
         Outcome { code: TIME_IS_OVER, met: vec![Met { name: "time", text }], ..Outcome::default() }
     }
 
-    /// With what the sandbox's accounts tell.
+    /// With the figures of the sandbox's accounts.
     pub fn of(mut self, sandbox: &Sandbox, limits: &Limits, allowed: &Allowed) -> Outcome {
         if self.met.is_empty() && self.fault.is_none() {
             self.status = sandbox.status();
@@ -151,7 +151,7 @@ impl Outcome {
         }
         if !self.met.is_empty() {
             let all: Vec<&str> = self.met.iter().map(|met| met.text.as_str()).collect();
-            eprintln!("janua: limit met: {}; `janua run --help` tells how to set it", all.join(", "));
+            eprintln!("janua: limit met: {}; `janua run --help` explains how to set it", all.join(", "));
         }
         if let Some(fd) = allowed.status_fd {
             sandbox::write_to(fd, self.json(wall).as_bytes());

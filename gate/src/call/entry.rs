@@ -20,7 +20,7 @@ global_asm!(
     // ---- A rewritten call: rax number, rdi rsi rdx r10 r8 r9 arguments, rcx where to go on, rsp the user's stack.
 
     // rcx: the thread's index. The only guest thread of a process is named by a word of the process that user code cannot
-    // write; where there are several the host's table tells, which takes longer.
+    // write; where there are several it is looked up in the host's table, which takes longer.
     ".macro IDENTIFY",
     "mov rcx, {alone}",
     "mov rcx, [rcx]",

@@ -1,7 +1,7 @@
 //! Gate `callgate`: a far call (`call fword ptr`, selector 0x53) through a descriptor of the processor's table, on the bare machine.
 //! Registers as for `syscall`, but rcx and r11 are kept.
 //!
-//! Behind the far call stands `int 0x30` (two bytes), which the return skips: a call that is to be made again after a signal
+//! Behind the far call is an `int 0x30` (two bytes), which the return skips: a call that is to be made again after a signal
 //! is made by it, as Linux' 32-bit vDSO has an `int 0x80` behind its `sysenter`.
 
 use janua_port::gate::Entering;

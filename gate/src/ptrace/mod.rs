@@ -43,7 +43,7 @@ impl HostedGate for Ptrace {
         frame.orig_rax = i64::from(signal.number) as u64;
         frame.rax = Errno::ENOSYS.as_result() as u64;
         let mut instruction = [0; 2];
-        // The host tells which of its two tables the call was for by an extra request alone; 64-bit code has another instruction for each.
+        // The host reports which of its two tables the call was for by an extra request alone; 64-bit code has another instruction for each.
         let is_compat = frame.is_compat_mode() || {
             let read = user.copy_in(&mut instruction, frame.program_counter().wrapping_sub(INT80.len()));
             read.is_ok() && instruction == INT80

@@ -1,6 +1,6 @@
 //! The entries by `sysenter`, of programs of 64-bit code and of 32-bit programs; each plain and isolated.
 //!
-//! **Which program.** `sysenter` tells nothing of where it was executed, and a program of 64-bit code uses it by another convention. So
+//! **Which program.** `sysenter` does not save where it was executed, and a program of 64-bit code uses it by another convention. So
 //! the processor is given the entry to take when a thread gets the core (`platform/x86_64/src/core.rs:Core::set_program`), by the kind of
 //! program that exec made: something ring 3 cannot change by a far jump. A 32-bit program that executes it in 64-bit code goes on in
 //! 32-bit code, at its landing place, as on Linux; 64-bit code that jumped to 32-bit code and executes it there goes on in 64-bit

@@ -5,7 +5,7 @@
 //! The two bytes before that address are `sysenter` or `int 0x30`: a call that is to be made again after a signal is made by them.
 //!
 //! In a 32-bit program it is Linux' entry: the registers are those of `int $0x80`, but that ebp is the stack pointer and points at
-//! the sixth argument; the call goes on at a fixed address of the vDSO, in front of which stands an `int $0x80`.
+//! the sixth argument; the call goes on at a fixed address of the vDSO, in front of which is an `int $0x80`.
 
 use janua_port::gate::Entering;
 use janua_port::guest::Abi;

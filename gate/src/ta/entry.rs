@@ -1,5 +1,5 @@
-//! The fast path of a call on the LEON3. Everything else takes the platform's common entry, `gate/entry/src/leon3/mod.rs`, which also tells
-//! what the two have in common.
+//! The fast path of a call on the LEON3. Everything else takes the platform's common entry, `gate/entry/src/leon3/mod.rs`, where
+//! what the two have in common is explained.
 //!
 //! A call whose function needs nothing but the thread and its words ([`janua_entry::leon3::core::Core::calls`]) is called
 //! on the trap window: the words are where the function expects its arguments, the number's place is taken by the thread, and

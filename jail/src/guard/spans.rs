@@ -33,7 +33,7 @@ pub(super) struct Span {
 #[derive(Clone, Default)]
 pub(super) struct State {
     spans: BTreeMap<usize, Span>,
-    /// What stood where `ud2` stands now.
+    /// What was where `ud2` is now.
     pub patched_out: BTreeMap<usize, PatchedOut>,
     /// Pages of writable spans that the last fault has opened. A hint: a thread that faults on one takes it out and tries again before
     /// it opens the page itself, so that two threads that fault at once do not take the page from each other.

@@ -33,6 +33,28 @@ pub struct MapRequest {
 /// Device number of shared anonymous memory (0:1) and what /proc/self/maps calls it.
 const SHARED_ANON_DEV: u64 = 1;
 
+impl State {
+    /// Whether there may be a new mapping here. ENOMEM, EPERM, EAGAIN.
+    fn check_new(&self, request: &MapRequest, limits: &Limits, flags: VmFlags, addr: usize, len: usize) -> Result<()> {
+        let (fixed, end) = (request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0, addr + len);
+        if fixed && self.is_needed(addr, end) {
+            return Err(Errno::ENOMEM);
+        }
+        let replaced = if fixed { self.list.bytes(addr, end, |_| true) } else { 0 };
+        self.check_growth(limits, flags, len, replaced)?;
+        if flags.contains(VmFlags::LOCKED) {
+            if request.flags & MAP_LOCKED != 0 && limits.memlock == 0 && !limits.may_lock {
+                return Err(Errno::EPERM);
+            }
+            if !self.may_lock(limits, len) {
+                return Err(Errno::EAGAIN);
+            }
+        }
+        let cuts = if fixed { self.list.cuts(addr, end) } else { 0 };
+        if self.list.len() + 1 + cuts > MAX_MAP_COUNT { Err(Errno::ENOMEM) } else { Ok(()) }
+    }
+}
+
 impl Mm {
     /// Makes a mapping: its address.
     pub fn map(&self, request: MapRequest, limits: &Limits) -> Result<usize> {
@@ -64,23 +86,7 @@ impl Mm {
         let room = code.as_ref().map_or(0, |code| code.room);
         let addr = self.place(&mut state, &request, len + room)? + room;
         let end = addr + len;
-        if fixed && state.is_needed(addr, end) {
-            return Err(Errno::ENOMEM);
-        }
-        let replaced = if fixed { state.list.bytes(addr, end, |_| true) } else { 0 };
-        state.check_growth(limits, vma.flags, len, replaced)?;
-        if vma.flags.contains(VmFlags::LOCKED) {
-            if request.flags & MAP_LOCKED != 0 && limits.memlock == 0 && !limits.may_lock {
-                return Err(Errno::EPERM);
-            }
-            if !state.may_lock(limits, len) {
-                return Err(Errno::EAGAIN);
-            }
-        }
-        let cuts = if fixed { state.list.cuts(addr, end) } else { 0 };
-        if state.list.len() + 1 + cuts > MAX_MAP_COUNT {
-            return Err(Errno::ENOMEM);
-        }
+        state.check_new(&request, limits, vma.flags, addr, len)?;
         state.pay(vma.flags, len)?;
         if vma.is_anon() && vma.is_shared() {
             vma.charge = state.paid.machine.map(|machine| Charge::new(machine, len)).transpose()?.map(Arc::new);
@@ -177,6 +183,13 @@ impl Mm {
                 charge: None,
             });
         };
+        Mm::describe_file(request, file, flags, len)
+    }
+
+    /// The same of a file, with the flags known so far.
+    fn describe_file(request: &MapRequest, file: &Arc<OpenFile>, mut flags: VmFlags, len: usize) -> Result<Vma> {
+        let MapRequest { prot, flags: map, offset, .. } = *request;
+        let shared = flags.contains(VmFlags::SHARED);
         if map & MAP_GROWSDOWN != 0 {
             return Err(Errno::EINVAL);
         }

@@ -1,4 +1,4 @@
-//! Whether a part of an address space still is what the kernel has been told of it.
+//! Whether a part of an address space still is what the kernel knows of it.
 
 use super::Mm;
 use super::vma::VmFlags;

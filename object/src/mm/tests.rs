@@ -99,7 +99,7 @@ fn placing() {
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON), Ok(top - 0x1000));
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON | MAP_FIXED_NOREPLACE), Err(Errno::EEXIST));
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON | MAP_FIXED), Ok(0x2_0000));
-    // The kernel's part is nobody's.
+    // A guest can map nothing in the kernel's part.
     assert_eq!(map(&mm, HOLE.0 - 0x1000, 0x2000, ANON | MAP_FIXED), Err(Errno::ENOMEM));
     let below = map(&mm, 0, 0x71_0000, ANON).unwrap();
     assert!(below + 0x71_0000 <= HOLE.0);

@@ -67,10 +67,10 @@ impl VmFlags {
     }
 }
 
-/// A file under a mapping. What the file has been told of the mapping is taken back when this goes.
+/// A file under a mapping. When this goes, the file is notified that the mapping is gone.
 pub struct MappedFile {
     pub file: Arc<OpenFile>,
-    /// What [`crate::file::File::mapping_made`] was told, if it was.
+    /// What [`crate::file::File::mapping_made`] was called with, if it was.
     reported: Option<bool>,
     /// [`crate::file::File::counts_pieces`].
     pieces: bool,

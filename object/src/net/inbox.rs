@@ -53,7 +53,7 @@ impl<N: Note> Inbox<N> {
         self.has_room(limit)
     }
 
-    /// After a read: whether writers must be told now.
+    /// After a read: whether writers must be notified now.
     pub fn freed(&self) -> bool {
         self.full.load(Ordering::SeqCst)
             && self.has_room(self.limit.load(Ordering::SeqCst))

@@ -75,7 +75,7 @@ impl Received {
     }
 }
 
-/// A socket of any family. Operations answer EAGAIN where they would wait; `poll` reports when to try again.
+/// A socket of any family. Operations return EAGAIN where they would wait; `poll` reports when to try again.
 pub trait Socket: Send + Sync + Any {
     fn common(&self) -> &Common;
     fn bind(&self, caller: &dyn NetCaller, addr: &SockAddr) -> Result<()>;

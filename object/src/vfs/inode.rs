@@ -181,7 +181,7 @@ pub trait Inode: Send + Sync + Any {
     fn last_attr(&self) -> Result<Attr> {
         self.attr()
     }
-    /// The attributes, if they can be told from memory without waiting for anybody: it is asked with directories locked.
+    /// The attributes, if they are in memory and need no wait: it is asked with directories locked.
     fn known_attr(&self) -> Option<Attr> {
         None
     }

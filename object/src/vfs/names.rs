@@ -154,7 +154,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// Removes a name that nobody uses and about which nobody wants to be told, where nothing but the file system has a say in it;
+    /// Removes a name that nobody uses and that no watch is on, where nothing but the file system has a say in it;
     /// `false`: it is to be looked at first. The directory is locked.
     fn remove_unseen(&self, who: Who<'_>, dir: &Path, name: &[u8]) -> Result<bool> {
         let perm = dir.inode().perm()?;

@@ -185,6 +185,17 @@ impl Vfs {
         if !(truncates && kind == FileKind::Regular) {
             return self.open_by(caller, found, open, way);
         }
+        self.open_and_truncate(caller, cred, found, open, way)
+    }
+
+    fn open_and_truncate(
+        &self,
+        caller: &dyn Caller,
+        cred: &Cred,
+        found: Path,
+        open: u32,
+        way: Option<Way<'_>>,
+    ) -> Result<Arc<OpenFile>> {
         // No program may begin to run that is being cut.
         let inode = found.inode().clone();
         if let Some(busy) = inode.busy() {

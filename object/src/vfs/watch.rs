@@ -103,7 +103,7 @@ impl Watches {
     }
 
     /// The last name of a file is gone, and `dentry` is the caller's only reference. The file ends now, or with its last use: when it is
-    /// closed, and unmapped, and nobody's working directory, and nothing below it is used either.
+    /// closed, and unmapped, and the working directory of no process, and nothing below it is used either.
     #[cold]
     pub fn unnamed(&self, dentry: Arc<Dentry>) {
         let Some(sink) = self.sink.read().clone() else { return };

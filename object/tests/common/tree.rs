@@ -28,7 +28,7 @@ impl Tree {
         Start { root: self.root.clone(), base: self.root.clone() }
     }
 
-    /// Tests change files outside as well, and know of it: each call is made by somebody who may have been told.
+    /// Tests change files outside as well, and know of it: each call is made by somebody who may know of it.
     pub fn news(&self) {
         NEWS.advance();
     }

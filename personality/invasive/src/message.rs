@@ -140,7 +140,7 @@ fn start(thread: &Thread, start: Option<Start>) {
     }
 }
 
-/// I-lets that came by message. A claim that lost its cores meanwhile cannot run them, and nobody is there to be told but the
+/// I-lets that came by message. A claim that lost its cores meanwhile cannot run them, and nothing can report that but the
 /// person who wrote the application.
 fn infect(thread: &Thread, claim: ClaimId, team: &[Ilet], parent: Option<DispatchClaim>) {
     if !thread.tile().lock().infect(claim, team, parent) {

@@ -1,4 +1,4 @@
-//! What the first tasks find: their images, the kernel info page, and what a loader that speaks Multiboot would have told.
+//! What the first tasks find: their images, the kernel info page, and what a Multiboot loader would have passed on.
 //!
 //! The first module is sigma0 and the last the root task; the kernel puts both where they are linked to. The others lie below the top of memory as they
 //! are. Physical memory is sigma0's; the root task gets its pages from there by page faults.
@@ -19,7 +19,7 @@ use crate::Kernel;
 use crate::config::{Config, Module};
 use crate::tasks::{First, make_task};
 
-/// Memory below this is in nobody's space: null pointers fault.
+/// Memory below this is in no space: null pointers fault.
 const LOW: u32 = 0x1_0000;
 /// The kernel info page, the loader's structure and its strings, and the first stacks.
 const INFO: u32 = LOW;

@@ -326,7 +326,7 @@ fn place(addr: u32, more: u32) -> Result<u32, Stop> {
     addr.checked_add(more).ok_or(Stop::Error(Error::Cut))
 }
 
-/// Memory of the kernel's is nobody's pager's business.
+/// No pager is asked for memory of the kernel's.
 fn within(addr: u32, len: usize) -> Result<(), Stop> {
     if addr as usize + len <= USER_END as usize { Ok(()) } else { Err(Error::Cut.into()) }
 }

@@ -192,7 +192,7 @@ fn programs_write_by_the_debugger() {
     let root = Program::new().set(Reg::Rax, 0x41).breakpoint(b"\x3c\x00").breakpoint(b"\x90\xeb\x05 text");
     let root = root.set(Reg::Rax, 0xfff0_beef).breakpoint(b"\x3c\x05").breakpoint(b"\x3c\x07").breakpoint(b"\x3c\x21");
     let root = root.set(Reg::Rax, 0xffff_fffe).breakpoint(b"\x3c\x0b").store_at(DATA, 0x0079_6568);
-    // A string up to its end, characters by their number, and memory that is nobody's.
+    // A string up to its end, characters by their number, and memory that is not mapped.
     let root = root.set(Reg::Rax, DATA).breakpoint(b"\x3c\x02").set(Reg::Rbx, 2).breakpoint(b"\x3c\x01");
     let root = root.set(Reg::Rax, 0xc000_0000).breakpoint(b"\x3c\x02").set(Reg::Rbx, 0xffff_ffff).breakpoint(b"\x3c\x01");
     let (model, _) = boot(1, &config(root.breakpoint(b"\xeb\x05hello").set(Reg::Rax, 3).breakpoint(b"\xeb\x03*#^")));

@@ -199,7 +199,7 @@ fn what_has_no_room_is_cut() {
     let root = buffer(Program::new(), FROM, [2, 1], [2, 1], &[0, 0, 16, TEXT, 0, 0]);
     let root = buffer(root, INTO, [2, 0], [0, 0], &[]);
     ends_with(&long(root, 0xf0, 2 << 13 | 0xe0, |root| root), 42);
-    // Memory that is nobody's: of the string, and of the buffer itself.
+    // Memory that is not mapped: of the string, and of the buffer itself.
     let root = buffer(Program::new(), FROM, [2, 1], [2, 1], &[0, 0, 16, 0xc000_0000, 0, 0]);
     let root = buffer(root, INTO, [2, 1], [0, 0], &[0, 0, 0, 0, 64, TEXT]);
     ends_with(&long(root, 0xf0, 2 << 13 | 0xe0, |root| root), 42);

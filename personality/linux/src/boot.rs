@@ -123,7 +123,7 @@ fn debugger_files(kernel: &Kernel, debugger: &BootDebugger) -> Result<Arc<FdTabl
 }
 
 /// The debugger's process, which traces the first program's thread: it stops before its first instruction. It leads a session of its own,
-/// is nobody's child, and takes no number that the program's children would have without it.
+/// has no parent, and takes no number that the program's children would have without it.
 fn insert_debugger(
     kernel: &Arc<Kernel>,
     tree: &mut Tree,
@@ -193,7 +193,7 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
             *frame = first;
             outside::tell(kernel, outer, |id| Answer::Started { id, pid });
         }
-        // Past the point of no return the process has been told to end already.
+        // Past the point of no return the process has been made to end already.
         Ok(None) => {}
         Err(errno) => {
             let name = String::from_utf8_lossy(path);

@@ -1,7 +1,7 @@
 //! What the outside asks for while the kernel runs ([`janua_port::outside`]): programs beside the first, signals to them, a list of
 //! the guests.
 //!
-//! A program run so is nobody's child inside: its parent's number is 0, it leads a session of its own, and nobody but the outside waits
+//! A program run so has no parent inside: its parent's number is 0, it leads a session of its own, and nobody but the outside waits
 //! for it. It begins as the first program began, with that one's user, limits, directory and environment, and ends with the sandbox.
 
 use alloc::boxed::Box;

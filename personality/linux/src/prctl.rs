@@ -81,7 +81,6 @@ const TSC_ENABLE: i32 = 1;
 pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize, d: usize) -> Result<usize> {
     let settings = &thread.process().settings;
     let write_int = |value: i32| UserPtr::<i32>::new(a).write(thread.user(), &value).map(|()| 0);
-    let no_more = |words: &[usize]| if words.iter().any(|word| *word != 0) { Err(Errno::EINVAL) } else { Ok(()) };
     match option.0 {
         pr::SET_PDEATHSIG => {
             let signal = u32::try_from(a).ok().filter(|signal| *signal == 0 || is_signal(*signal));
@@ -99,19 +98,7 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         // Statistical timing, the only kind Linux has.
         pr::GET_TIMING => Ok(0),
         pr::SET_TIMING if a == 0 => Ok(0),
-        pr::SET_NAME => {
-            let name = UserStr(a).read(thread.user(), 16, Errno::E2BIG);
-            let name = match name {
-                // Longer ones are cut.
-                Err(Errno::E2BIG) => UserPtr::<[u8; 15]>::new(a).read(thread.user())?.to_vec(),
-                other => other?,
-            };
-            thread.set_comm(&name);
-            if let Some(context) = thread.context() {
-                context.set_name(&name);
-            }
-            Ok(0)
-        }
+        pr::SET_NAME => set_name(thread, a),
         pr::GET_NAME => {
             let name = *thread.comm.lock();
             UserPtr::<[u8; 16]>::new(a).write(thread.user(), &name)?;
@@ -132,7 +119,6 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
             Ok(0)
         }
         pr::GET_TIMERSLACK => Ok(thread.timer_slack.load(Ordering::Relaxed) as usize),
-        pr::SET_MM if !thread.cred().capable(task::CAP_SYS_RESOURCE) => Err(Errno::EPERM),
         pr::SET_CHILD_SUBREAPER => {
             settings.subreaper.store(a != 0, Ordering::Relaxed);
             Ok(0)
@@ -140,14 +126,7 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         pr::GET_CHILD_SUBREAPER => write_int(i32::from(settings.subreaper.load(Ordering::Relaxed))),
         pr::SET_NO_NEW_PRIVS => {
             no_more(&[b, c, d])?;
-            if a != 1 {
-                return Err(Errno::EINVAL);
-            }
-            let old = thread.cred();
-            if !old.no_new_privs {
-                *thread.cred.write() = Arc::new(Cred { no_new_privs: true, ..(*old).clone() });
-            }
-            Ok(0)
+            set_no_new_privs(thread, a)
         }
         pr::GET_NO_NEW_PRIVS => {
             no_more(&[a, b, c, d])?;
@@ -158,6 +137,24 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
             UserPtr::<u64>::new(a).write(thread.user(), &address)?;
             Ok(0)
         }
+        pr::GET_SPECULATION_CTRL => {
+            no_more(&[b, c, d])?;
+            speculation(a)
+        }
+        pr::SET_SPECULATION_CTRL => {
+            no_more(&[c, d])?;
+            set_speculation(a, b)
+        }
+        pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
+        _ => of_memory(thread, option, [a, b, c, d]),
+    }
+}
+
+/// The options about a process' memory.
+fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> Result<usize> {
+    let settings = &thread.process().settings;
+    match option.0 {
+        pr::SET_MM if !thread.cred().capable(task::CAP_SYS_RESOURCE) => Err(Errno::EPERM),
         pr::SET_THP_DISABLE => {
             no_more(&[b, c, d])?;
             settings.thp_disable.store(a != 0, Ordering::Relaxed);
@@ -166,14 +163,6 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         pr::GET_THP_DISABLE => {
             no_more(&[a, b, c, d])?;
             Ok(usize::from(settings.thp_disable.load(Ordering::Relaxed)))
-        }
-        pr::GET_SPECULATION_CTRL => {
-            no_more(&[b, c, d])?;
-            speculation(a)
-        }
-        pr::SET_SPECULATION_CTRL => {
-            no_more(&[c, d])?;
-            set_speculation(a, b)
         }
         pr::SET_MDWE => {
             no_more(&[b, c, d])?;
@@ -188,10 +177,14 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
             no_more(&[c, d])?;
             auxiliary_vector(thread, a, b)
         }
-        pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
         pr::SET_VMA => name_memory(thread, a, b, c, UserStr(d)),
         _ => Err(Errno::EINVAL),
     }
+}
+
+/// Arguments that an option does not have.
+fn no_more(words: &[usize]) -> Result<()> {
+    if words.iter().any(|word| *word != 0) { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
 /// PR_GET_SPECULATION_CTRL: that of a kernel without means of its own against speculation, whatever the machine below does for all.
@@ -224,6 +217,32 @@ fn auxiliary_vector(thread: &Thread, addr: usize, len: usize) -> Result<usize> {
     bytes.resize(SIZE, 0);
     thread.user().copy_out(addr, &bytes[..len.min(SIZE)]).map_err(|_| Errno::EFAULT)?;
     Ok(SIZE)
+}
+
+/// PR_SET_NAME.
+fn set_name(thread: &Thread, addr: usize) -> Result<usize> {
+    let name = match UserStr(addr).read(thread.user(), 16, Errno::E2BIG) {
+        // Longer ones are cut.
+        Err(Errno::E2BIG) => UserPtr::<[u8; 15]>::new(addr).read(thread.user())?.to_vec(),
+        other => other?,
+    };
+    thread.set_comm(&name);
+    if let Some(context) = thread.context() {
+        context.set_name(&name);
+    }
+    Ok(0)
+}
+
+/// PR_SET_NO_NEW_PRIVS, which cannot be taken back.
+fn set_no_new_privs(thread: &Thread, on: usize) -> Result<usize> {
+    if on != 1 {
+        return Err(Errno::EINVAL);
+    }
+    let old = thread.cred();
+    if !old.no_new_privs {
+        *thread.cred.write() = Arc::new(Cred { no_new_privs: true, ..(*old).clone() });
+    }
+    Ok(0)
 }
 
 /// PR_SET_VMA, PR_SET_VMA_ANON_NAME: names anonymous memory for /proc/self/maps.

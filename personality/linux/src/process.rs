@@ -124,7 +124,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
     pub signal: u32,
-    /// Every thread has stopped and the parent has been told.
+    /// Every thread has stopped and the parent has been notified.
     pub complete: bool,
 }
 

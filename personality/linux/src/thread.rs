@@ -42,7 +42,7 @@ pub struct ThreadState {
     pub clear_child_tid: AtomicUsize,
     /// Where the thread stores its own number at its start (CLONE_CHILD_SETTID), 0 for nowhere.
     pub set_child_tid: AtomicUsize,
-    /// The wait status this thread ends with, once it has been told to.
+    /// The wait status this thread ends with, once it has been made to end.
     pub exit_status: AtomicU32,
     /// It ends by itself, whatever becomes of its process meanwhile.
     pub leaves: AtomicBool,

@@ -16,10 +16,19 @@ pub fn encode_request(request: &Request) -> Result<Vec<u8>> {
     postcard::to_allocvec(request).ok().filter(|bytes| bytes.len() <= REQUEST_MOST).ok_or(Errno::E2BIG)
 }
 
-/// An answer from the bytes of a message. EINVAL for what is none, or has something behind it.
+/// A request from the bytes of a message. EINVAL for what is none, or has something behind it.
+pub fn decode_request(bytes: &[u8]) -> Result<Request> {
+    whole(bytes)
+}
+
+/// An answer from the bytes of a message, likewise.
 pub fn decode_answer(bytes: &[u8]) -> Result<Answer> {
+    whole(bytes)
+}
+
+fn whole<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     match postcard::take_from_bytes(bytes) {
-        Ok((answer, [])) => Ok(answer),
+        Ok((message, [])) => Ok(message),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -49,6 +58,15 @@ mod tests {
         assert_eq!(decode_answer(&longer), Err(Errno::EINVAL));
         // A list that says it has more members than there can be bytes.
         assert_eq!(decode_answer(&[1, 7, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0]), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn requests_are_whole_or_none() {
+        let request = Request::Signal { id: 300, signal: 9 };
+        let bytes = encode_request(&request).unwrap();
+        assert_eq!(decode_request(&bytes), Ok(request));
+        assert_eq!(decode_request(&bytes[..bytes.len() - 1]), Err(Errno::EINVAL));
+        assert_eq!(decode_request(&[&bytes[..], &[0]].concat()), Err(Errno::EINVAL));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! descriptors, and when it ends, the host ends all the others. The kernel's process is the second. What it asks /proc goes to a
 //! proc file system of that namespace.
 //!
-//! Nothing of this can be had by a user namespace of an ordinary caller: it would show every file of others as nobody's.
+//! Nothing of this can be had by a user namespace of an ordinary caller: it would show every file of others as owned by the overflow user (nobody).
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int};
@@ -163,7 +163,7 @@ extern "C" fn wait_for_the_end(supervisor: *mut libc::c_void) -> c_int {
         answer
     };
     call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG.into(), libc::SIGKILL.into(), 0]);
-    // It may have ended before it was waited for; its number is not told to a process of another namespace.
+    // It may have ended before it was waited for; its number is not reported to a process of another namespace.
     let mut poll = libc::pollfd { fd: supervisor as c_int, events: libc::POLLIN, revents: 0 };
     while call(libc::SYS_poll, [(&raw mut poll) as i64, 1, 0]) == 0 {
         call(libc::SYS_pause, [0; 3]);

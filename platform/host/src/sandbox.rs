@@ -103,7 +103,7 @@ pub struct Sandbox {
 const SETTLE: Duration = Duration::from_millis(2);
 
 /// What the host sends for each process of the sandbox that has ended: they have it from the first ([`Sandbox::start`]), by CLONE_PARENT. It
-/// is queued and names the process, which can be reaped by its number then; to be told which of its children have ended, the host
+/// is queued and names the process, which can be reaped by its number then; to report which of its children have ended, the host
 /// would look at all that live, each time, while nobody can make or end a process.
 const ENDED: i32 = 64;
 /// So many at a time, and the host may have had no room in the queue for more.
@@ -456,7 +456,7 @@ impl Sandbox {
             count += 1;
             next = next_ended();
         }
-        // At the end of a busy time, or if the queue may have been too short: is there anybody of whom nobody was told?
+        // At the end of a busy time, or if the queue may have been too short: has any child ended without a notice?
         if count == 0 || count >= MANY {
             while let Some(reaped) = self.reap_one(-1) {
                 match reaped {
@@ -604,7 +604,7 @@ pub fn is_open(fd: i32) -> bool {
 /// Closes descriptors by number, which nobody here uses any more.
 pub fn close(fds: impl IntoIterator<Item = i32>) {
     for fd in fds {
-        // SAFETY: a plain word; by the caller's promise nobody's who would miss it.
+        // SAFETY: a plain word, which by the caller's promise nothing else depends on.
         unsafe { libc::close(fd) };
     }
 }

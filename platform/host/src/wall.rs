@@ -273,7 +273,7 @@ fn keep_nice(own_numbers: bool) -> u64 {
 }
 
 /// Raises the wall round the calling process; `proc` is the kernel's /proc, `own_numbers` says that no process of others has a number
-/// here, `own_tree` that the files shown are a tree of its own. What the host refuses is left out: `janua doctor` tells.
+/// here, `own_tree` that the files shown are a tree of its own. What the host refuses is left out, which `janua doctor` prints.
 pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool, own_tree: bool) {
     // SAFETY: plain words and a structure of ours.
     unsafe {

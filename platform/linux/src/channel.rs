@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::poll::event;
 use janua_abi::linux::{Errno, Result};
-use janua_platform_boot::channel::{HANDED_MOST, REQUEST_MOST};
+use janua_platform_boot::channel::{HANDED_MOST, REQUEST_MOST, decode_request};
 use janua_port::host::HostReady;
 use janua_port::{Answer, Asked, Host, HostFd};
 
@@ -89,7 +89,7 @@ fn receive(room: &mut [u8]) -> Option<Option<Asked>> {
         _ => 0,
     };
     let handed: Vec<HostFd> = rights.fds[..count.min(HANDED_MOST)].iter().filter_map(|fd| own(*fd)).collect();
-    let request = if head.flags & MSG_TRUNC == 0 { postcard::from_bytes(&room[..len]).ok() } else { None };
+    let request = if head.flags & MSG_TRUNC == 0 { decode_request(&room[..len]).ok() } else { None };
     match request {
         Some(request) => Some(Some(Asked { request, handed })),
         None => {
@@ -120,8 +120,8 @@ pub fn answer(answer: &Answer) {
     }
 }
 
-/// Makes the supervisor look at the words both share, from wherever the caller is: nothing is allocated. A channel that is full has
-/// told enough.
+/// Makes the supervisor look at the words both share, from wherever the caller is: nothing is allocated. A channel that is full makes
+/// it look anyway.
 pub(crate) fn look() {
     const LOOK: [u8; 1] = [0];
     let _ = LinuxHost.write(HostFd(boot::info().channel), &LOOK, None);

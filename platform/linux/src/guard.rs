@@ -37,7 +37,7 @@ pub fn set(index: usize) {
     }
 }
 
-/// Stops the sandbox when the stack of the calling thread has been used up, where no guard would have told.
+/// Stops the sandbox when the stack of the calling thread has been used up, where no guard would have caught it.
 pub fn check(index: usize) {
     if REFUSED.load(Ordering::Relaxed) {
         look(index);

@@ -55,7 +55,7 @@ impl Kept {
     }
 
     /// # Safety
-    /// The block is of that class and nobody's any more.
+    /// The block is of that class and no longer in use.
     unsafe fn put(&mut self, class: usize, block: *mut u8) {
         // SAFETY: every class is large enough for a link.
         unsafe { block.cast::<Free>().write(Free { next: self.first[class] as *mut Free }) };
@@ -458,7 +458,7 @@ fn take(talc: &mut Talc<Grow>, class: usize) -> (Option<NonNull<u8>>, bool) {
 /// Keeps a freed block of a class.
 ///
 /// # Safety
-/// The block is of that class and nobody's any more.
+/// The block is of that class and no longer in use.
 unsafe fn put(talc: &mut Talc<Grow>, class: usize, block: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { talc.oom_handler.kept.put(class, block) };
@@ -512,7 +512,7 @@ unsafe impl GlobalAlloc for Heap {
             unsafe { talc.free(NonNull::new_unchecked(pointer), layout) };
             return talc.oom_handler.idle.back(layout.size());
         };
-        // SAFETY: the cache is the thread's own; the block is large enough for a link and nobody's any more.
+        // SAFETY: the cache is the thread's own; the block is large enough for a link and no longer in use.
         unsafe {
             if class >= SMALL {
                 return put(&mut self.talc.lock(), class, pointer);

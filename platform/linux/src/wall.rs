@@ -578,7 +578,7 @@ mod tests {
                 assert_eq!(judge(&trapping, &data), TRAP, "{ip:#x} {number}");
             }
         }
-        // 32-bit calls from kernel text are nobody's but one.
+        // The kernel's text makes one 32-bit call only.
         assert_eq!(judge(&trapping, &Data { arch: ARCH_I386, ..read }), KILL_PROCESS);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ..read }), ALLOW);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ip: 0x40_0000, ..read }), KILL_PROCESS);

@@ -50,7 +50,7 @@ impl Files {
         lock(&self.objects).iter().filter(|object| object.strong_count() > 0).count()
     }
 
-    /// A new one. What [`Files::fail`] was told.
+    /// A new one. What [`Files::fail`] was given.
     pub fn object(&self, memory: &'static Memory) -> Result<Arc<Object<Memory>>> {
         self.may_fail()?;
         let object = Object::new(memory, 0);

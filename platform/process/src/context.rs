@@ -201,11 +201,11 @@ impl Context for ProcessContext {
     }
     fn usage(&self, whole_task: bool) -> Option<Usage> {
         let ids = self.ids()?;
-        let told = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
-        let told = told.unwrap_or_default();
+        let counted = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
+        let counted = counted.unwrap_or_default();
         // The host tells it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
-        Some(Usage { user: exact.saturating_sub(told.system).max(told.user), ..told })
+        Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), ..counted })
     }
     fn resident(&self) -> Option<u64> {
         Some(ProcessSpace::of(&self.space()).bytes().0)

@@ -372,7 +372,7 @@ impl Traced<'_> {
         Some((outcome, !is_done))
     }
 
-    /// What was tried at an address, as far as it can be told from what the host's process has there; none when the host's mappings have
+    /// What was tried at an address, as far as what the host's process has there shows it; none when the host's mappings have
     /// changed since, so that it is to be tried again.
     fn tried(&self, mirror: &Mirror, frame: &Frame, addr: usize, generation: u64) -> Option<Access> {
         let shown = mirror.shown(addr);

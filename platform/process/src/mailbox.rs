@@ -68,7 +68,7 @@ global_asm!(
     ".globl janua_mailbox_back",
     ".globl janua_mailbox_base",
     ".globl janua_mailbox_end",
-    // A rewritten call: rax is the number, rcx where to go on; r11 and the flags are nobody's.
+    // A rewritten call: rax is the number, rcx where to go on; r11 and the flags hold nothing that is needed.
     "janua_mailbox_start:",
     "mov r11d, {selector}",
     "lsl r11d, r11d",

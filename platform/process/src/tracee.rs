@@ -166,7 +166,7 @@ impl Tracee {
     /// Waits for the next stop: signal and event. When the thread is [`Lost`] it has its number still only if it stands at its end.
     fn stopped(&mut self) -> core::result::Result<(u32, u32), Lost> {
         let status = if self.tid == 0 { Err(Errno::ECHILD) } else { wait(self.tid) };
-        self.told(status)
+        self.reported(status)
     }
 
     /// The same if there is one already.
@@ -180,12 +180,12 @@ impl Tracee {
             unsafe { sys::raw(nr::WAIT4, [self.tid as usize, &raw mut status as usize, WALL | NOHANG as usize, 0, 0, 0]) };
         match waited {
             Ok(0) | Err(Errno::EINTR) => Ok(None),
-            Ok(_) => self.told(Ok(status)).map(Some),
-            Err(errno) => self.told(Err(errno)).map(Some),
+            Ok(_) => self.reported(Ok(status)).map(Some),
+            Err(errno) => self.reported(Err(errno)).map(Some),
         }
     }
 
-    fn told(&mut self, status: Result<u32>) -> core::result::Result<(u32, u32), Lost> {
+    fn reported(&mut self, status: Result<u32>) -> core::result::Result<(u32, u32), Lost> {
         const STOPPED: u32 = 0x7f;
         self.looks.ends();
         self.runs.store(false, Ordering::SeqCst);

@@ -14,7 +14,7 @@ use janua_port::{Host, HostFd, HostFiles, HostSockets};
 pub struct SkeletonHost;
 
 impl Host for SkeletonHost {
-    /// Gives a descriptor back; errors are nobody's. There is none to give back here, since `open` never made one.
+    /// Gives a descriptor back; errors are ignored, since no caller could act on one. There is none to give back here, since `open` never made one.
     fn close(&self, _fd: HostFd) {}
 
     /// Asks the host, not a copy kept here: descriptors are shared with their origin.
@@ -32,7 +32,7 @@ impl Host for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
-    /// One write; short counts are passed on. A host that signals a broken pipe must be told not to.
+    /// One write; short counts are passed on. Where the host would signal a broken pipe, that has to be switched off.
     fn write(&self, _fd: HostFd, _data: &[u8], _offset: Option<u64>) -> Result<usize> {
         Err(Errno::ENOSYS)
     }

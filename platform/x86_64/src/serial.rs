@@ -45,7 +45,7 @@ struct Input {
     decoder: Decoder,
     /// No more will come.
     ended: bool,
-    /// Columns and rows of the other side's window; 0 where it has not told.
+    /// Columns and rows of the other side's window; 0 where it has not reported them.
     window: (u16, u16),
     /// The port is left alone until somebody reads.
     held: bool,
@@ -63,7 +63,7 @@ static INPUT: Mutex<Input> = Mutex::new(Input {
 
 /// Held while bytes are written, so that what two cores write is not mixed byte by byte.
 static OUTPUT: Mutex<()> = Mutex::new(());
-/// Changes when bytes have come that nobody has been told of.
+/// Changes when bytes have come of which no reader has been notified.
 static CAME: AtomicU32 = AtomicU32::new(0);
 
 /// Where in the other side's words the line is.
@@ -245,7 +245,7 @@ pub fn ended() -> bool {
     INPUT.lock().ended
 }
 
-/// Columns and rows of the other side's window; 0 where it has not told.
+/// Columns and rows of the other side's window; 0 where it has not reported them.
 pub fn window() -> (u16, u16) {
     INPUT.lock().window
 }
@@ -255,7 +255,7 @@ pub fn pending() -> usize {
     INPUT.lock().bytes.len()
 }
 
-/// Tells `target` when bytes come; `false` when the descriptor has one to be told already.
+/// Notifies `target` when bytes come; `false` when the descriptor has a target already.
 pub fn watch(fd: i32, target: Arc<dyn HostReady>) -> bool {
     let mut input = INPUT.lock();
     if input.watchers.iter().any(|(known, _)| *known == fd) {

@@ -69,7 +69,7 @@ impl Share {
         self.time.fetch_add(self.scaled(time), Ordering::Relaxed);
     }
 
-    /// Its run time, with what it has run and was not yet told.
+    /// Its run time, with what it has run and is not yet counted there.
     pub fn with(&self, time: Nanos) -> u64 {
         self.time.load(Ordering::Relaxed) + self.scaled(time)
     }

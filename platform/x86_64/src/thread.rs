@@ -243,7 +243,7 @@ impl Thread {
         }
     }
 
-    /// What it has used. The kernel's time on its behalf is not told from its own.
+    /// What it has used. The kernel's time on its behalf is not counted apart from its own.
     pub fn usage(&self) -> Usage {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {

@@ -45,7 +45,7 @@ int main(void)
 		must(setrlimit(RLIMIT_FSIZE, &limit));
 		beside("append", 1, 0);
 		beside("append, at a place", 1, 1);
-		/* A memfd's position is nobody's while it is written. */
+		/* No call holds a memfd's position while it is written. */
 		if (!of_memory)
 			beside("the same position", 0, 0);
 	}

@@ -29,7 +29,7 @@ int main(void)
 	R(poll(f, 1, 0));
 	rev(f, 1);
 	f[0].events = 0;
-	R(poll(f, 1, 0)); /* hang-up is always told */
+	R(poll(f, 1, 0)); /* hang-up is always reported */
 	rev(f, 1);
 	close(q[0]);
 	f[0] = (struct pollfd){q[1], POLLOUT, 0};

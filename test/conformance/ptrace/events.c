@@ -73,7 +73,7 @@ static void follow(const char *what, void (*f)(void), int options)
 			if (sig == SIGSTOP || sig == SIGTRAP)
 				sig = 0;
 		}
-		/* Who is new waits until it has been told of. */
+		/* A new one waits until it has been reported. */
 		if (p != c && !told) {
 			held = p;
 			continue;
@@ -213,7 +213,7 @@ static void two_who_wait(void)
 	t_reap("tracer", tracer);
 }
 
-/* A tracee that is stopped can be killed, but not one whose end is being told. */
+/* A tracee that is stopped can be killed, but not one whose end is being reported. */
 static void killed(void)
 {
 	pid_t c = child(waits, PTRACE_O_TRACEEXIT);

@@ -56,6 +56,7 @@ const RULES: &[(&str, Rule)] = &[
     ("safety-comment", unsafety::commented),
     ("finished", text::finished),
     ("file-length", text::length),
+    ("function-length", text::functions),
     ("whole-gates", documents::whole_gates),
     ("true-paths", documents::true_paths),
     ("named-rules", documents::named_rules),

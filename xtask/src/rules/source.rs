@@ -88,69 +88,71 @@ pub fn split(text: &str) -> Vec<Line> {
         }
         let last = lines.len() - 1;
         let line = &mut lines[last];
-        match inside {
-            Inside::Code => match c {
-                '/' if next == '/' => {
-                    inside = Inside::LineComment;
-                    at += 1;
-                }
-                '/' if next == '*' => {
-                    inside = Inside::BlockComment(1);
-                    at += 1;
-                }
-                '"' => {
-                    line.code.push('"');
-                    inside = Inside::Text;
-                }
-                'r' if !follows_word(&line.code) => match raw_hashes(&chars[at + 1..]) {
-                    Some(hashes) => {
-                        line.code.push('"');
-                        inside = Inside::RawText(hashes);
-                        at += hashes + 1;
-                    }
-                    None => line.code.push(c),
-                },
-                '\'' => match character_literal(&chars[at..]) {
-                    Some(length) => {
-                        line.code.push_str("' '");
-                        at += length - 1;
-                    }
-                    None => line.code.push(c),
-                },
-                _ => line.code.push(c),
-            },
-            Inside::LineComment => line.comment.push(c),
+        let ends_line = next == '\n';
+        (inside, at) = match inside {
+            Inside::Code => in_code(&chars, at, line),
+            Inside::LineComment => {
+                line.comment.push(c);
+                (inside, at)
+            }
             Inside::BlockComment(depth) => match (c, next) {
-                ('*', '/') => {
-                    at += 1;
-                    inside = if depth == 1 { Inside::Code } else { Inside::BlockComment(depth - 1) };
+                ('*', '/') if depth == 1 => (Inside::Code, at + 1),
+                ('*', '/') => (Inside::BlockComment(depth - 1), at + 1),
+                ('/', '*') => (Inside::BlockComment(depth + 1), at + 1),
+                _ => {
+                    line.comment.push(c);
+                    (inside, at)
                 }
-                ('/', '*') => {
-                    at += 1;
-                    inside = Inside::BlockComment(depth + 1);
-                }
-                _ => line.comment.push(c),
             },
             Inside::Text => match c {
                 // An escaped line end still ends the line.
-                '\\' if next != '\n' => at += 1,
+                '\\' if !ends_line => (inside, at + 1),
                 '"' => {
                     line.code.push('"');
-                    inside = Inside::Code;
+                    (Inside::Code, at)
                 }
-                _ => {}
+                _ => (inside, at),
             },
             Inside::RawText(hashes) => {
                 if c == '"' && chars[at + 1..].iter().take_while(|&&h| h == '#').count() >= hashes {
                     line.code.push('"');
-                    inside = Inside::Code;
-                    at += hashes;
+                    (Inside::Code, at + hashes)
+                } else {
+                    (inside, at)
                 }
             }
-        }
+        };
         at += 1;
     }
     lines
+}
+
+/// Takes what begins at a character of code into its line: what follows, and the last character taken.
+fn in_code(chars: &[char], at: usize, line: &mut Line) -> (Inside, usize) {
+    let (c, next) = (chars[at], chars.get(at + 1).copied().unwrap_or('\0'));
+    match c {
+        '/' if next == '/' => return (Inside::LineComment, at + 1),
+        '/' if next == '*' => return (Inside::BlockComment(1), at + 1),
+        '"' => {
+            line.code.push('"');
+            return (Inside::Text, at);
+        }
+        'r' if !follows_word(&line.code) => {
+            if let Some(hashes) = raw_hashes(&chars[at + 1..]) {
+                line.code.push('"');
+                return (Inside::RawText(hashes), at + hashes + 1);
+            }
+        }
+        '\'' => {
+            if let Some(length) = character_literal(&chars[at..]) {
+                line.code.push_str("' '");
+                return (Inside::Code, at + length - 1);
+            }
+        }
+        _ => {}
+    }
+    line.code.push(c);
+    (Inside::Code, at)
 }
 
 #[derive(PartialEq, Clone, Copy)]

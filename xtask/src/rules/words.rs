@@ -32,6 +32,12 @@ const PHRASES: &[(&str, &str)] = &[
     ("defus*", "patch out"),
     ("is told", "is notified, is given, gets, learns"),
     ("are told", "are notified, are given, get, learn"),
+    ("be told", "be notified, be reported, be given, be known"),
+    ("been told", "been notified, been given, knows"),
+    ("being told", "being notified, being reported, a notice"),
+    ("was told", "was notified, was given"),
+    ("not told", "not reported, not known"),
+    ("nobody's", "unowned, not in use, no ..."),
     ("lies", "is (at, in)"),
     ("looks on", "spins, polls"),
     ("barred", "non-executable"),
@@ -68,7 +74,7 @@ impl Hit {
 /// Where the phrases stand in a text.
 fn hits(text: &str) -> impl Iterator<Item = Hit> {
     let words = words(text);
-    let phrases: Vec<(Vec<&str>, _)> = PHRASES.iter().map(|entry| (entry.0.split(' ').collect(), entry)).collect();
+    let phrases: Vec<(Vec<&str>, _)> = PHRASES.iter().map(|entry| (parts(entry.0), entry)).collect();
     let mut found = Vec::new();
     for at in 0..words.len() {
         for &(ref parts, &(phrase, term)) in &phrases {
@@ -81,6 +87,18 @@ fn hits(text: &str) -> impl Iterator<Item = Hit> {
         }
     }
     found.into_iter()
+}
+
+/// The words of a phrase. An apostrophe is one without letters, as in the texts ([`words`]).
+fn parts(phrase: &str) -> Vec<&str> {
+    phrase
+        .split(' ')
+        .flat_map(|word| word.split_inclusive('\''))
+        .flat_map(|word| match word.strip_suffix('\'') {
+            Some(word) => vec![word, ""],
+            None => vec![word],
+        })
+        .collect()
 }
 
 fn matches(part: &str, word: &str) -> bool {

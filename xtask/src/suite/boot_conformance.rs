@@ -233,7 +233,7 @@ fn stopped(ready: &Ready, end: &str) -> Verdict {
     Verdict::Failed(ready.name.clone(), format!("the machine ended while it ran\n{end}"))
 }
 
-/// What the runner told of each program, `None` for one that began and did not end; and what else the machine said.
+/// What the runner reported of each program, `None` for one that began and did not end; and what else the machine printed.
 type Told = (BTreeMap<String, Option<Outcome>>, String);
 
 fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {

@@ -1,4 +1,4 @@
-//! The i386 interface where it differs from the x86-64 one: structures with 32-bit words, and how they stand for the kernel's
+//! The i386 interface where it differs from the x86-64 one: structures with 32-bit words, and how they map to the kernel's
 //! own types ([`super::layout::Layout`]).
 //!
 //! Source: the kernel's compat structures for x86 (asm/compat.h, linux/compat.h) and the i386 uapi headers.

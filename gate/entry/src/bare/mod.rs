@@ -1,4 +1,4 @@
-//! The bare x86_64 machine: where a thread's registers are while it is in the kernel, what an entry finds through GS, and what it tells
+//! The bare x86_64 machine: where a thread's registers are while it is in the kernel, what an entry finds through GS, and what it passes on to
 //! the loop of the platform, which all calls that do not take the fast path go through.
 //!
 //! An entry of a gate is two texts, "plain", where what the processor has pushed is the end of the thread's frame, and "isolated", with

@@ -64,7 +64,7 @@ pub const HOST_FRAME: usize = 312 + 128;
 global_asm!(
     ".pushsection hosted_entries, \"ax\", @progbits",
 
-    // Closes the kernel's key; at 9 behind the use stands `ud2`. Loses rax, rcx, rdx.
+    // Closes the kernel's key; at 9 behind the use is a `ud2`. Loses rax, rcx, rdx.
     ".macro CLOSE",
     "xor ecx, ecx",
     "xor edx, edx",

@@ -1,4 +1,4 @@
-//! What the platform tells the entries of [`super::entry`]: the Rust code they call, and how they know a frame of the host's.
+//! What the platform gives the entries of [`super::entry`]: the Rust code they call, and how they know a frame of the host's.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 

@@ -85,7 +85,7 @@ pub const CACHE_SIZE: usize = AREA_SIZE - CACHE_OFFSET;
 /// the tile registers, and what runs on it until it returns. See [`entry`].
 pub const SIGNAL_ROOM: usize = 16 << 10;
 
-/// The exit status of host processes that end because the kernel wants it. Another one tells the supervisor that a process has
+/// The exit status of host processes that end because the kernel wants it. Another one means to the supervisor that a process has
 /// ended by itself.
 pub const ENDED: u8 = 74;
 

@@ -53,7 +53,7 @@ macro_rules! entries {
 
 global_asm!(
     ".section .text.janua_traps, \"ax\"",
-    // TBR wants 4096. Twice that keeps the lowest bit of the table's address out of the nine bits that tell the trap.
+    // TBR wants 4096. Twice that keeps the lowest bit of the table's address out of the nine bits that number the trap.
     ".balign 8192",
     ".globl janua_traps",
     "janua_traps:",

@@ -256,7 +256,7 @@ impl Table {
         self.bytes(device, table.checked_mul(self.block_size)? + index * self.inode_size, self.inode_size)
     }
 
-    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they cannot be told.
+    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they are not known.
     pub fn times(&self, device: &Device, inode: u32) -> Option<Times> {
         let inode = self.inode(device, inode)?;
         let extra = number(&inode, 0x80, 2)?;

@@ -67,7 +67,7 @@ pub(in crate::fs) struct Core {
 }
 
 impl Core {
-    /// The times of an inode, as exactly as they can be told.
+    /// The times of an inode, as exactly as they are known.
     fn times_of(&self, info: &InodeInfo) -> Times {
         const SECOND: i64 = 1_000_000_000;
         let number = info.number.raw();

@@ -593,7 +593,7 @@ impl Inode for Node {
     }
 
     fn readdir(&self, _caller: &dyn Caller, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
-        // Listed in one piece (`Snapshot`): the places of a hashed directory are no numbers that could be told.
+        // Listed in one piece (`Snapshot`): the places of a hashed directory are no numbers that could be returned.
         let mut entries = Vec::new();
         let mut fits = true;
         self.shared.look(|core| {

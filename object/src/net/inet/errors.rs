@@ -76,7 +76,7 @@ impl UdpSocket {
     }
 }
 
-/// The control message that goes with an entry: the error, and who told it, which is the machine itself.
+/// The control message that goes with an entry: the error, and who reported it, which is the machine itself.
 fn described(inet: &Inet, to: IpAddr) -> Ancillary {
     let (level, kind) = if inet.is_v6() { (sol::IPV6, ipv6::RECVERR) } else { (sol::IP, ip::RECVERR) };
     let mut data = refused(to).as_bytes().to_vec();

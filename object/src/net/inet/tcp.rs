@@ -59,7 +59,7 @@ enum Phase {
     Listening,
     /// Waits for room in a listener's backlog.
     Connecting,
-    /// Established, but a non-blocking connect has not told yet.
+    /// Established, but a non-blocking connect has not returned that yet.
     Unreported,
     Connected,
     /// Reset by the peer.

@@ -193,7 +193,7 @@ impl Socket for NetlinkSocket {
     fn bind(&self, caller: &dyn NetCaller, addr: &SockAddr) -> Result<()> {
         let SockAddr::Netlink { pid, groups } = *addr else { return Err(Errno::EINVAL) };
         if groups != 0 && self.common.protocol != ROUTE && !caller.cred().capable(cap::NET_ADMIN) {
-            // Everybody may listen to routes and devices; the latter by the device manager's leave, here nobody's.
+            // Everybody may listen to routes and devices; the latter only with a device manager, and there is none here.
             if self.common.protocol != KOBJECT_UEVENT {
                 return Err(Errno::EPERM);
             }
@@ -310,7 +310,7 @@ impl Socket for NetlinkSocket {
             (sol::SOCKET, _) => self.common.set_option(&caller.cred(), name, value),
             (sol::NETLINK, ADD_MEMBERSHIP | DROP_MEMBERSHIP) => {
                 let group = int(value)?;
-                // Groups beyond the first 32 exist, but nothing here is ever told to any.
+                // Groups beyond the first 32 exist, but nothing here is ever sent to any.
                 if !(1..=64).contains(&group) {
                     return Err(Errno::EINVAL);
                 }

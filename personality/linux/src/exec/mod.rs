@@ -8,7 +8,7 @@
 mod alone;
 mod args;
 mod cred;
-mod elf;
+pub mod elf;
 mod layout;
 mod load;
 mod script;
@@ -284,6 +284,29 @@ fn open_interpreter(thread: &Thread, name: &[u8]) -> Result<Arc<OpenFile>> {
     open_place(thread, found)
 }
 
+/// Reads the start of a file: how many bytes there are.
+fn read_start(start: &mut [u8], read: elf::Source<'_>) -> Result<usize> {
+    let mut known = 0;
+    while known < start.len() {
+        match read(known as u64, &mut start[known..])? {
+            0 => break,
+            n => known += n,
+        }
+    }
+    Ok(known)
+}
+
+/// The interpreter that a program file names. ELIBBAD.
+fn elf_interpreter(thread: &Thread, path: &[u8], is_32: bool) -> Result<(Arc<OpenFile>, Elf)> {
+    let file = open_interpreter(thread, path)?;
+    let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
+    let interpreter = Elf::interpreter(&read)?;
+    if interpreter.is_32 != is_32 {
+        return Err(Errno::ELIBBAD);
+    }
+    Ok((file, interpreter))
+}
+
 /// Judges the file, its scripts' interpreters and its ELF interpreter.
 fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut budget: u64) -> Result<Box<Prepared>> {
     if args.count() == 0 {
@@ -296,13 +319,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     let elf = loop {
         let mut start = [0; script::LOOK];
         let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
-        let mut known = 0;
-        while known < start.len() {
-            match read(known as u64, &mut start[known..])? {
-                0 => break,
-                n => known += n,
-            }
-        }
+        let known = read_start(&mut start, &read)?;
         let Some(script) = script::parse(&start[..known])? else {
             // The headers mostly lie in what has been read.
             let place = |offset: u64, len: usize| {
@@ -341,15 +358,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     file.tell(event::ACCESS);
     let interpreter = match elf.interpreter_path(&read)? {
         None => None,
-        Some(path) => {
-            let file = open_interpreter(thread, &path)?;
-            let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
-            let interpreter = Elf::interpreter(&read)?;
-            if interpreter.is_32 != elf.is_32 {
-                return Err(Errno::ELIBBAD);
-            }
-            Some((file, interpreter))
-        }
+        Some(path) => Some(elf_interpreter(thread, &path, elf.is_32)?),
     };
     if elf.is_32 && thread.machine().compat().is_none() {
         return Err(Errno::ENOEXEC);

@@ -86,7 +86,7 @@ fn mounted(path: &Path) -> Result<()> {
 }
 
 /// mount(2). All mounts are private: there is one name space, so MS_PRIVATE and MS_SLAVE find what they ask for, and MS_SHARED
-/// and MS_UNBINDABLE answer EINVAL.
+/// and MS_UNBINDABLE return EINVAL.
 pub fn mount(
     thread: &Thread,
     source: UserStr,

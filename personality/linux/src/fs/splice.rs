@@ -81,7 +81,7 @@ fn broken_pipe(thread: &Thread, errno: Errno) -> Errno {
     errno
 }
 
-/// Waits, unless told not to, until `test` returns something other than EAGAIN.
+/// Waits, unless the flags forbid it, until `test` returns something other than EAGAIN.
 async fn when_ready<T>(
     thread: &Thread,
     file: &OpenFile,

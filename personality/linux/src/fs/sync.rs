@@ -28,7 +28,7 @@ pub fn fdatasync(thread: &Thread, fd: Fd) -> Result<()> {
 /// sync(2)
 pub fn sync(thread: &Thread) {
     for mount in thread.kernel.vfs.mounts() {
-        // As on Linux, what one file system cannot write is nobody's error here.
+        // As on Linux, an error of one file system is not reported here.
         let _ = mount.fs.sync();
     }
 }

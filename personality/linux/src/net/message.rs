@@ -127,7 +127,7 @@ pub(super) fn write_received(
     let mut reported = control.as_bytes().len();
     let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
     if reported > 0 && thread.user().copy_out(at, control.as_bytes()).is_err() {
-        // The message has been taken and counts; of descriptors nobody can be told there are none.
+        // The message has been taken and counts; descriptors whose numbers cannot be returned are closed.
         for &number in &numbers {
             let _ = fd::close(thread, Fd(number));
         }

@@ -61,7 +61,7 @@ impl Messages for MmsgHdr32 {
     const LEN: usize = core::mem::offset_of!(MmsgHdr32, len);
 }
 
-/// Sends, waiting for room unless told not to. A stream's blocking send goes on until everything is sent; what has been sent
+/// Sends, waiting for room unless the flags forbid it. A stream's blocking send goes on until everything is sent; what has been sent
 /// counts, whatever ends it.
 async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Outgoing) -> Result<usize> {
     let socket = open.socket()?;
@@ -108,7 +108,7 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
     }
 }
 
-/// Receives, waiting for the first bytes (with MSG_WAITALL for all) unless told not to.
+/// Receives, waiting for the first bytes (with MSG_WAITALL for all) unless the flags forbid it.
 async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
     let socket = open.socket()?;
     let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.file().nonblocking();

@@ -365,7 +365,7 @@ fn chosen(thread: &Thread, ended: &Ended) -> Option<SigInfo> {
     }
 }
 
-/// Whether the thread's end is still to be told, and is wanted.
+/// Whether the thread's end is still to be reported, and is wanted.
 fn is_last(thread: &Thread) -> bool {
     let wanted = thread.trace.tracee().is_some_and(|tracee| tracee.wants(option::TRACEEXIT));
     wanted && !core::mem::replace(&mut thread.trace.own.lock().last, true)

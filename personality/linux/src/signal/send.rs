@@ -280,7 +280,7 @@ pub fn forget_timer(task: &Task, id: Option<i32>) {
     }
 }
 
-/// Ends a job-control stop: whether the parent is to be told.
+/// Ends a job-control stop: whether the parent is to be notified.
 fn resume(group: &mut Group) -> bool {
     for seat in &group.threads {
         seat.signals.stop_taken.store(false, Ordering::SeqCst);

@@ -54,7 +54,7 @@ pub fn join(thread: &Thread) -> bool {
     true
 }
 
-/// Notes when the last thread has stopped: whether the parent is to be told now.
+/// Notes when the last thread has stopped: whether the parent is to be notified now.
 pub fn check_complete(group: &mut Group) -> bool {
     let all = group.threads.iter().all(|seat| seat.signals.stopped.load(Ordering::SeqCst));
     match &mut group.stop {

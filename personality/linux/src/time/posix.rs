@@ -135,7 +135,7 @@ impl Timer {
         }
     }
 
-    /// Counts the expiries that nobody told of: overruns of a signal that waits, nothing for a timer that tells nobody.
+    /// Counts the expiries that were not notified: overruns of a pending signal, nothing for a timer that notifies nobody.
     fn settle(&mut self, now: Nanos) {
         if self.signal == 0 || self.signalled != Signalled::Not {
             self.progress.settle(now);

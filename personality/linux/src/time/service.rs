@@ -1,7 +1,7 @@
 //! Timers that make something happen: what is due, and when the next will be.
 //!
 //! The machine's service loop calls [`Timers::run`] and sleeps until the time it answers; a timer set to an earlier time wakes it
-//! ([`janua_port::Machine::wake_service`]). A target keeps its own truth: being told too early or too often changes nothing.
+//! ([`janua_port::Machine::wake_service`]). A target keeps its own truth: a notice too early or too often changes nothing.
 //!
 //! Lock order: a target's own lock, then `queue`; targets are notified with no lock held.
 
@@ -83,7 +83,7 @@ impl Timers {
         key
     }
 
-    /// Forgets an entry; it may have been told already.
+    /// Forgets an entry; its target may have been notified already.
     pub fn cancel(&self, key: Key) {
         let target = self.queue.lock().entries.remove(&key);
         drop(target);

@@ -99,7 +99,7 @@ pub struct Completion {
 /// The kernel's side of the completions.
 #[derive(Default)]
 struct Completions {
-    /// How many there have been, and how many of them the program has been told of.
+    /// How many there have been, and how many of them the program has been notified of.
     tail: u32,
     told: u32,
     /// How many it had taken at the last look.
@@ -155,7 +155,7 @@ pub struct Ring {
     closed: AtomicBool,
     /// Flags for the program in the submission ring.
     told: AtomicU32,
-    /// Somebody has been told to take what is in the submission ring.
+    /// A thread has been notified to take what is in the submission ring.
     pub asked: AtomicBool,
     clock: &'static dyn Clock,
     _charge: Option<RingCharge>,

@@ -92,7 +92,7 @@ impl Idle {
         self.bytes = self.bytes.wrapping_sub(bytes);
     }
 
-    /// A block is nobody's any more.
+    /// A block is no longer in use.
     #[inline]
     pub fn back(&mut self, bytes: usize) {
         self.bytes = self.bytes.wrapping_add(bytes);

@@ -1,4 +1,4 @@
-//! What makes programs slow without making them wrong, as far as it can be told without a clock: calls that trap, and what processes leave behind
+//! What makes programs slow without making them wrong, as far as it can be seen without a clock: calls that trap, and what processes leave behind
 //! in each other's page tables.
 
 use std::fs;
