@@ -29,7 +29,7 @@ use crate::net::bytes::Note;
 use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
 use crate::net::records::RecordQueue;
-use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::socket::{Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::urgent::Urgency;
 use crate::vfs::{FileKind, Inode};
 
@@ -602,7 +602,8 @@ impl Socket for UnixSocket {
                 if room < groups.len() * 4 { Err(Errno::ERANGE) } else { Ok(groups.as_bytes().to_vec()) }
             }
             so::PEERSEC => Err(Errno::ENOPROTOOPT),
-            _ => self.common.get_option(name, self.is_listening()),
+            so::MEMINFO => Ok(memory_info(self)),
+            _ => self.common.get_option(name, self.is_listening(), room),
         }
     }
 
@@ -619,6 +620,10 @@ impl Socket for UnixSocket {
             (Some(peer), sock::STREAM) => peer.inbox.bytes.len(),
             _ => self.sent.bytes.load(Ordering::SeqCst),
         }
+    }
+
+    fn held(&self) -> Held {
+        Held { received: self.inbox.bytes.len() + self.records.bytes(), sent: self.unsent_bytes(), lost: 0 }
     }
 
     fn urgency(&self) -> Option<WaitQueue> {
