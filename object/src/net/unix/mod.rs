@@ -299,6 +299,8 @@ impl UnixSocket {
 
     fn connect_stream(&self, caller: &dyn NetCaller, name: &UnixName) -> Result<()> {
         self.autobind_if_asked()?;
+        // Before anything is locked: the way along a path may wait for a disk.
+        let target = self.find(caller, name)?;
         let mut peer = self.peer.write();
         {
             let state = self.state.lock();
@@ -309,7 +311,6 @@ impl UnixSocket {
                 return Err(Errno::EINVAL);
             }
         }
-        let target = self.find(caller, name)?;
         let mut state = target.state.lock();
         let listening_name = state.bound.as_ref().map(|bound| bound.name.clone());
         let Some(listener) = &mut state.listener else { return Err(Errno::ECONNREFUSED) };
