@@ -119,7 +119,7 @@ impl<P: Personality> Thread<P> {
                 return Poll::Ready(Err(Cut::TimedOut));
             }
             if table.as_ref().is_none_or(|table| table.timed) {
-                // The old registrations go when the new ones are made.
+                // The old registrations go first: what comes in between is seen by the step, which looks after the new ones are made.
                 let fresh = table.insert(PollTable::new(Target::Task(cx.waker().clone()), u32::MAX));
                 if let Some(value) = step(Some(fresh)) {
                     return Poll::Ready(Ok(value));

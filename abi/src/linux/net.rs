@@ -87,20 +87,34 @@ pub mod so {
     pub const PASSSEC: u32 = 34;
     pub const TIMESTAMPNS: u32 = 35;
     pub const MARK: u32 = 36;
+    pub const TIMESTAMPING: u32 = 37;
     pub const PROTOCOL: u32 = 38;
     pub const DOMAIN: u32 = 39;
     pub const RXQ_OVFL: u32 = 40;
     pub const PEEK_OFF: u32 = 42;
     pub const LOCK_FILTER: u32 = 44;
     pub const BUSY_POLL: u32 = 46;
+    pub const MAX_PACING_RATE: u32 = 47;
     pub const BPF_EXTENSIONS: u32 = 48;
     pub const INCOMING_CPU: u32 = 49;
     pub const ATTACH_BPF: u32 = 50;
+    pub const MEMINFO: u32 = 55;
     pub const COOKIE: u32 = 57;
     pub const PEERGROUPS: u32 = 59;
     pub const ZEROCOPY: u32 = 60;
+    pub const TXTIME: u32 = 61;
     pub const RCVTIMEO_NEW: u32 = 66;
     pub const SNDTIMEO_NEW: u32 = 67;
+}
+
+/// Flags of SO_TIMESTAMPING (linux/net_tstamp.h): those that have to do with receiving, and with clocks that the loopback interface has not.
+pub mod stamping {
+    pub const TX_HARDWARE: u32 = 1;
+    pub const RX_HARDWARE: u32 = 1 << 2;
+    pub const RX_SOFTWARE: u32 = 1 << 3;
+    pub const SOFTWARE: u32 = 1 << 4;
+    pub const SYS_HARDWARE: u32 = 1 << 5;
+    pub const RAW_HARDWARE: u32 = 1 << 6;
 }
 
 /// Flags of send and receive calls.
@@ -262,6 +276,7 @@ pub mod ipv6 {
     pub const HOPLIMIT: u32 = 52;
     pub const RECVTCLASS: u32 = 66;
     pub const TCLASS: u32 = 67;
+    pub const TRANSPARENT: u32 = 75;
     pub const FREEBIND: u32 = 78;
 }
 
@@ -280,11 +295,13 @@ pub mod tcp {
     pub const INFO: u32 = 11;
     pub const QUICKACK: u32 = 12;
     pub const CONGESTION: u32 = 13;
+    pub const THIN_LINEAR_TIMEOUTS: u32 = 16;
     pub const USER_TIMEOUT: u32 = 18;
     pub const FASTOPEN: u32 = 23;
     pub const TIMESTAMP: u32 = 24;
     pub const NOTSENT_LOWAT: u32 = 25;
     pub const FASTOPEN_CONNECT: u32 = 30;
+    pub const ULP: u32 = 31;
     pub const INQ: u32 = 36;
 
     /// States as /proc/net/tcp and TCP_INFO number them.
@@ -364,6 +381,14 @@ pub struct Linger {
     pub onoff: i32,
     /// Seconds.
     pub linger: i32,
+}
+
+/// `struct sock_txtime` (linux/net_tstamp.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SockTxtime {
+    pub clock: i32,
+    pub flags: u32,
 }
 
 /// `struct ucred`.

@@ -1,9 +1,10 @@
 //! What every socket has: its identity, wait queue, pending error, shut directions, and the options of level SOL_SOCKET.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Linger, af, bpf, so, sock};
+use janua_abi::linux::net::{Linger, SockTxtime, af, bpf, so, sock, stamping};
+use janua_abi::linux::time::clock::MONOTONIC;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
 use janua_rt::{Mutex, WaitQueue};
@@ -44,6 +45,19 @@ pub mod cap {
 /// No limit of a wait.
 const FOREVER: u64 = u64::MAX;
 
+/// SO_TIMESTAMPING: what is accepted. Times of sending are not reported, and no clock is in hardware.
+const STAMPING: u32 = stamping::RX_SOFTWARE
+    | stamping::SOFTWARE
+    | stamping::TX_HARDWARE
+    | stamping::RX_HARDWARE
+    | stamping::SYS_HARDWARE
+    | stamping::RAW_HARDWARE;
+/// Those with which times of arrival are taken and reported.
+const STAMPED: u32 = stamping::RX_SOFTWARE | stamping::SOFTWARE;
+
+/// SO_TXTIME: flags there are.
+const TXTIME_FLAGS: u32 = 3;
+
 /// On/off options that are kept and given back; those that change something are asked for by [`Common::flag`].
 const FLAGS: u64 = 1 << so::DEBUG
     | 1 << so::REUSEADDR
@@ -83,6 +97,12 @@ pub struct Common {
     /// It is bound to the one interface there is (SO_BINDTODEVICE).
     pub on_device: AtomicBool,
     linger: Mutex<Linger>,
+    /// SO_INCOMING_CPU: the processor whose connections and datagrams this one of a group is for, -1 for any.
+    pub incoming_cpu: AtomicI32,
+    /// SO_MAX_PACING_RATE, bytes a second.
+    pacing: AtomicU64,
+    stamping: AtomicU32,
+    txtime: Mutex<SockTxtime>,
     /// What decides about datagrams before they are queued here.
     pub filter: FilterPlace,
     /// SO_PEEK_OFF.
@@ -111,6 +131,10 @@ impl Common {
             words: [const { AtomicU32::new(0) }; 3],
             on_device: AtomicBool::new(false),
             linger: Mutex::new(Linger::default()),
+            incoming_cpu: AtomicI32::new(-1),
+            pacing: AtomicU64::new(u64::MAX),
+            stamping: AtomicU32::new(0),
+            txtime: Mutex::new(SockTxtime::default()),
             filter: FilterPlace::default(),
             peek: PeekOffset::default(),
             ino: AtomicU64::new(0),
@@ -130,6 +154,7 @@ impl Common {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         self.sized.store(from.sized.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.incoming_cpu.store(from.incoming_cpu.load(Ordering::Relaxed), Ordering::Relaxed);
         self.peek.set(from.peek.get());
         *self.linger.lock() = *from.linger.lock();
     }
@@ -191,6 +216,11 @@ impl Common {
         self.flags.fetch_or(1 << option, Ordering::Relaxed);
     }
 
+    /// Turns an on/off option off.
+    fn clear_flag(&self, option: u32) {
+        self.flags.fetch_and(!(1 << option), Ordering::Relaxed);
+    }
+
     pub fn linger(&self) -> Linger {
         *self.linger.lock()
     }
@@ -199,6 +229,14 @@ impl Common {
     pub fn wait_limit(&self, send: bool) -> Option<Nanos> {
         let limit = if send { &self.sndtimeo } else { &self.rcvtimeo }.load(Ordering::Relaxed);
         (limit != FOREVER).then_some(limit)
+    }
+
+    /// How much better than others of its group this socket is for what the processor `cpu` brings (SO_INCOMING_CPU).
+    pub fn suits_cpu(&self, cpu: impl FnOnce() -> usize) -> u32 {
+        match usize::try_from(self.incoming_cpu.load(Ordering::Relaxed)) {
+            Ok(wanted) => u32::from(wanted == cpu()),
+            Err(_) => 0,
+        }
     }
 
     /// Notifies waiters that something can be read.
@@ -241,9 +279,9 @@ impl Common {
             so::DEBUG if number != 0 && !cred.capable(cap::NET_ADMIN) => Err(Errno::EACCES),
             _ if name < 64 && FLAGS & (1 << name) != 0 => {
                 if number != 0 {
-                    self.flags.fetch_or(1 << name, Ordering::Relaxed);
+                    self.set_flag(name);
                 } else {
-                    self.flags.fetch_and(!(1 << name), Ordering::Relaxed);
+                    self.clear_flag(name);
                 }
                 Ok(())
             }
@@ -268,6 +306,13 @@ impl Common {
             so::BUSY_POLL if number >= 0 => self.set_word(2, number),
             so::PRIORITY | so::MARK => Err(Errno::EPERM),
             so::BUSY_POLL => Err(Errno::EINVAL),
+            so::INCOMING_CPU => {
+                self.incoming_cpu.store(number, Ordering::Relaxed);
+                Ok(())
+            }
+            so::MAX_PACING_RATE => self.set_pacing(number, value),
+            so::TIMESTAMPING if self.kind == sock::DGRAM && self.family != af::UNIX => self.set_stamping(number as u32),
+            so::TXTIME => self.set_txtime(cred, value),
             so::BSDCOMPAT => Ok(()),
             so::DETACH_FILTER => self.filter.set(None),
             so::LOCK_FILTER => self.filter.lock(number != 0),
@@ -278,6 +323,47 @@ impl Common {
             so::PEEK_OFF | so::ZEROCOPY => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::ENOPROTOOPT),
         }
+    }
+
+    /// Nothing that leaves by the loopback interface is paced, but the protocol of streams itself would do it on Linux, and does not here.
+    fn set_pacing(&self, number: i32, value: &[u8]) -> Result<()> {
+        let rate = match value.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes) {
+            Some(rate) => rate,
+            None if number == -1 => u64::MAX,
+            None => u64::from(number as u32),
+        };
+        if self.family != af::UNIX && self.kind == sock::STREAM && rate != u64::MAX {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        self.pacing.store(rate, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_stamping(&self, flags: u32) -> Result<()> {
+        if flags & !STAMPING != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.stamping.store(flags, Ordering::Relaxed);
+        if flags & STAMPED == STAMPED {
+            self.set_flag(so::TIMESTAMPING);
+        } else {
+            self.clear_flag(so::TIMESTAMPING);
+        }
+        Ok(())
+    }
+
+    /// The clock of times to send at. They are for the queue of an interface, and the loopback interface has none: it sends at once.
+    fn set_txtime(&self, cred: &Cred, value: &[u8]) -> Result<()> {
+        let txtime = SockTxtime::read_from_bytes(value).map_err(|_| Errno::EINVAL)?;
+        if txtime.flags & !TXTIME_FLAGS != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if txtime.clock != MONOTONIC && !cred.capable(cap::NET_ADMIN) {
+            return Err(Errno::EPERM);
+        }
+        *self.txtime.lock() = txtime;
+        self.set_flag(so::TXTIME);
+        Ok(())
     }
 
     fn set_word(&self, at: usize, value: i32) -> Result<()> {
@@ -296,8 +382,8 @@ impl Common {
         self.wake_writers();
     }
 
-    /// getsockopt(2), level SOL_SOCKET. `listening` answers SO_ACCEPTCONN.
-    pub fn get_option(&self, name: u32, listening: bool) -> Result<Vec<u8>> {
+    /// getsockopt(2), level SOL_SOCKET, for a program with room for `room` bytes. `listening` answers SO_ACCEPTCONN.
+    pub fn get_option(&self, name: u32, listening: bool, room: usize) -> Result<Vec<u8>> {
         let number = match name {
             so::LINGER => return Ok(self.linger.lock().as_bytes().to_vec()),
             so::RCVTIMEO | so::RCVTIMEO_NEW => return Ok(get_timeout(&self.rcvtimeo)),
@@ -320,7 +406,14 @@ impl Common {
             so::LOCK_FILTER => u32::from(self.filter.is_locked()),
             so::PEEK_OFF if self.family == af::NETLINK => return Err(Errno::EOPNOTSUPP),
             so::PEEK_OFF => self.peek.get() as u32,
-            so::INCOMING_CPU => 0,
+            so::INCOMING_CPU => self.incoming_cpu.load(Ordering::Relaxed) as u32,
+            so::COOKIE if room < 8 => return Err(Errno::EINVAL),
+            so::COOKIE => return Ok(self.ino().to_ne_bytes().to_vec()),
+            so::PEERGROUPS => return Err(Errno::ENODATA),
+            so::MAX_PACING_RATE if room >= 8 => return Ok(self.pacing.load(Ordering::Relaxed).to_ne_bytes().to_vec()),
+            so::MAX_PACING_RATE => self.pacing.load(Ordering::Relaxed).min(u32::MAX.into()) as u32,
+            so::TIMESTAMPING => return Ok([self.stamping.load(Ordering::Relaxed), 0].as_bytes().to_vec()),
+            so::TXTIME => return Ok(self.txtime.lock().as_bytes().to_vec()),
             so::BPF_EXTENSIONS => bpf::AD_MAX,
             _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),
             _ => return Err(Errno::ENOPROTOOPT),
@@ -367,7 +460,7 @@ mod tests {
     #[test]
     fn options_are_kept_checked_and_given_back() {
         let socket = Common::new(af::INET, sock::STREAM, 6);
-        let get = |name| socket.get_option(name, false).and_then(|value| int(&value));
+        let get = |name| socket.get_option(name, false, 4).and_then(|value| int(&value));
         assert_eq!(get(so::TYPE), Ok(1));
         assert_eq!(get(so::KEEPALIVE), Ok(0));
         socket.set_option(&user(), so::KEEPALIVE, &5i32.to_ne_bytes()).unwrap();
@@ -388,7 +481,7 @@ mod tests {
         let set = |seconds: i64, micros: i64| socket.set_option(&user(), so::RCVTIMEO, [seconds, micros].as_bytes());
         set(1, 500_000).unwrap();
         assert_eq!(socket.wait_limit(false), Some(1_500_000_000));
-        assert_eq!(socket.get_option(so::RCVTIMEO, false).unwrap(), [1i64, 500_000].as_bytes());
+        assert_eq!(socket.get_option(so::RCVTIMEO, false, 16).unwrap(), [1i64, 500_000].as_bytes());
         assert_eq!(set(0, 1_000_000), Err(Errno::EDOM));
         set(0, 0).unwrap();
         assert_eq!(socket.wait_limit(false), None);

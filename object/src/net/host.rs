@@ -289,7 +289,7 @@ impl Socket for HostSocket {
     fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
         let own = matches!(name, so::RCVTIMEO | so::SNDTIMEO | so::RCVTIMEO_NEW | so::SNDTIMEO_NEW);
         if level == sol::SOCKET && own {
-            return self.common.get_option(name, false);
+            return self.common.get_option(name, false, room);
         }
         if !is_plain(level, name) {
             return Err(not_passed(level, name));

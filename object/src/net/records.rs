@@ -20,7 +20,8 @@ impl<T> Record<T> {
     }
 }
 
-/// A queue of whole messages. The bytes are copied in and out by the callers, never with the lock held.
+/// A queue of whole messages. The bytes are copied in and out by the callers, with the lock held only by who
+/// peeks at a message, which stays in the queue.
 pub struct RecordQueue<T> {
     list: Mutex<VecDeque<Record<T>>>,
     /// Messages and their bytes, for readers without the lock. Changed with the list locked.

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::net::{Ucred, ioctl, sock};
 use janua_abi::linux::{Errno, Result};
@@ -13,6 +13,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, WaitQueue};
+use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags};
@@ -36,6 +37,26 @@ pub struct Ancillary {
     pub level: u32,
     pub kind: u32,
     pub data: Vec<u8>,
+}
+
+/// What a socket holds of the kernel's memory, bytes.
+#[derive(Default)]
+pub struct Held {
+    pub received: usize,
+    pub sent: usize,
+    /// Messages that found no room.
+    pub lost: u32,
+}
+
+/// The value of SO_MEMINFO (linux/sock_diag.h): memory received, its limit, memory sent, its limit, kept for later, queued, of options, in
+/// the backlog, and messages lost.
+pub fn memory_info(socket: &dyn Socket) -> Vec<u8> {
+    let (common, held) = (socket.common(), socket.held());
+    let limit = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+    let sent = held.sent as u32;
+    [held.received as u32, limit(&common.rcvbuf) as u32, sent, limit(&common.sndbuf) as u32, 0, sent, 0, 0, held.lost]
+        .as_bytes()
+        .to_vec()
 }
 
 /// What goes with the bytes of a send.
@@ -115,6 +136,14 @@ pub trait Socket: Send + Sync + Any {
     /// SIOCOUTQ: bytes sent and not yet taken by the other side.
     fn unsent_bytes(&self) -> usize {
         0
+    }
+    /// Bytes and messages that wait here, with what they cost beside (SO_MEMINFO).
+    fn held(&self) -> Held {
+        Held::default()
+    }
+    /// The control message after a read with TCP_INQ: bytes a read would get now.
+    fn inquiry(&self) -> Option<Ancillary> {
+        None
     }
     /// The queue that is woken when urgent data comes.
     fn urgency(&self) -> Option<WaitQueue> {

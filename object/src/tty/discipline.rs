@@ -81,12 +81,17 @@ impl Discipline {
         if self.canonical() {
             return !self.lines.is_empty();
         }
+        self.has_enough(INPUT_MOST)
+    }
+
+    /// Whether a read of `most` bytes without lines would not wait.
+    fn has_enough(&self, most: usize) -> bool {
         let min = usize::from(self.termios.cc[cc::VMIN]);
         let time = self.termios.cc[cc::VTIME];
         match (min, time) {
             (0, 0) => true,
             (0, _) => !self.raw.is_empty(),
-            (min, 0) => self.raw.len() >= min.min(INPUT_MOST),
+            (min, 0) => self.raw.len() >= min.min(INPUT_MOST).min(most),
             // An inter-byte timer answers with what there is; one byte starts it, and it is taken as run out.
             (_, _) => !self.raw.is_empty(),
         }
@@ -100,10 +105,11 @@ impl Discipline {
 
     /// Takes up to `most` bytes of input: of one line, in canonical mode. `None` when a read has to wait.
     pub fn read(&mut self, most: usize) -> Option<Vec<u8>> {
-        if !self.is_ready() {
-            return None;
-        }
         if !self.canonical() {
+            // Who asks for less than VMIN waits for no more than that.
+            if !self.has_enough(most) {
+                return None;
+            }
             let n = self.raw.len().min(most);
             return Some(self.raw.drain(..n).collect());
         }

@@ -92,8 +92,8 @@ with_generic! {
     51 getsockname(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getsockname, net, Full;
     52 getpeername(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getpeername, net, Full;
     53 socketpair(domain: Domain, kind: Type, protocol: u32, pair: UserPtr<[i32; 2]>) => plain net::socketpair, net, Full;
-    54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, net, Partial("no socket filters, zero copy, kernel TLS");
-    55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, net, Partial("no socket filters, zero copy, kernel TLS");
+    54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
+    55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
     56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => frame_wait task::clone::clone, home, Partial("no namespaces; threads share descriptors");
     57 fork() => frame_wait task::clone::fork, home, Full;
     58 vfork() => frame_wait task::clone::vfork, home, Full;

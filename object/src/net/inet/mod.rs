@@ -18,15 +18,18 @@ use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use janua_abi::linux::net::{af, ip, ipv6, so, sock, sol};
+use janua_abi::linux::net::{In6Pktinfo, af, ip, ipv6, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Clock, Nanos};
 use janua_rt::Mutex;
+use zerocopy::FromBytes;
 
+use crate::caller::Cred;
 use crate::net::addr::SockAddr;
-use crate::net::common::{Common, cap};
+use crate::net::common::{Common, cap, int};
 use crate::net::socket::NetCaller;
 use options::InetOptions;
 use ports::{EPHEMERAL, Place, Ports, Sharing};
@@ -174,7 +177,9 @@ impl Inet {
         if self.v6_only() && place.addr.is_ipv4() {
             return Err(Errno::EINVAL);
         }
-        let free = self.options.flag(sol::IP, ip::FREEBIND) || self.options.flag(sol::IPV6, ipv6::FREEBIND);
+        let foreign =
+            [(sol::IP, ip::FREEBIND), (sol::IPV6, ipv6::FREEBIND), (sol::IP, ip::TRANSPARENT), (sol::IPV6, ipv6::TRANSPARENT)];
+        let free = self.options.any_changed() && foreign.iter().any(|&(level, name)| self.options.flag(level, name));
         match reach(place.addr) {
             Reach::Any | Reach::Loopback => {}
             Reach::Multicast | Reach::Broadcast if many => {}
@@ -217,11 +222,44 @@ impl Inet {
     }
 
     /// Options of the IP levels that both kinds of sockets have. ENOPROTOOPT for others.
-    fn set_ip_option(&self, bound: bool, level: u32, name: u32, value: &[u8]) -> Result<()> {
+    fn set_ip_option(&self, cred: &Cred, bound: bool, level: u32, name: u32, value: &[u8]) -> Result<()> {
         if (level, name) == (sol::IPV6, ipv6::V6ONLY) && bound {
             return Err(Errno::EINVAL);
         }
+        match (level, name) {
+            (sol::IP, ip::MULTICAST_TTL | ip::MULTICAST_IF) if self.common.kind == sock::STREAM => return Err(Errno::EINVAL),
+            (sol::IPV6, ipv6::MULTICAST_HOPS | ipv6::MULTICAST_IF) if self.common.kind == sock::STREAM => {
+                return Err(Errno::ENOPROTOOPT);
+            }
+            (sol::IP, ip::TRANSPARENT) | (sol::IPV6, ipv6::TRANSPARENT)
+                if int(value)? != 0 && !cred.capable(cap::NET_ADMIN) && !cred.capable(cap::NET_RAW) =>
+            {
+                return Err(Errno::EPERM);
+            }
+            // There are none to take away.
+            (sol::IP, ip::OPTIONS) if value.is_empty() => return Ok(()),
+            _ => {}
+        }
         self.options.set(self.common.family, self.common.kind, level, name, value)
+    }
+
+    /// The interface that IPV6_PKTINFO names; `None`: it is another option.
+    fn named_interface(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<i32>> {
+        if !self.is_v6() || (level, name) != (sol::IPV6, ipv6::PKTINFO) {
+            return None;
+        }
+        let info = In6Pktinfo::read_from_prefix(value).map_err(|_| Errno::EINVAL);
+        Some(info.and_then(|(info, _)| {
+            let elsewhere = self.common.on_device.load(Ordering::Relaxed) && info.ifindex != crate::net::iface::INDEX as i32;
+            if elsewhere { Err(Errno::EINVAL) } else { Ok(info.ifindex) }
+        }))
+    }
+
+    /// The ports to choose from for this socket (IP_LOCAL_PORT_RANGE), as far as they are the system's.
+    fn ephemeral(&self) -> RangeInclusive<u16> {
+        let range = if self.options.any_changed() { self.options.value(sol::IP, ip::LOCAL_PORT_RANGE) as u32 } else { 0 };
+        let end = |port: u32, other: u16| if EPHEMERAL.contains(&(port as u16)) { port as u16 } else { other };
+        end(range, *EPHEMERAL.start())..=end(range >> 16, *EPHEMERAL.end())
     }
 
     fn get_ip_option(&self, connected: bool, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
@@ -231,6 +269,7 @@ impl Inet {
                 let mtu = crate::net::iface::MTU;
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
+            (sol::IP, ip::OPTIONS) => Ok(Vec::new()),
             // As Linux answers for a level the socket does not have; AF_INET6 has no such difference.
             _ if !self.is_v6() && level != sol::IP && level != own => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),

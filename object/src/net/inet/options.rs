@@ -8,7 +8,7 @@ use janua_abi::linux::net::{af, ip, ipv6, sock, sol, tcp};
 use janua_abi::linux::{Errno, Result};
 use janua_rt::Mutex;
 
-use crate::net::common::int;
+use crate::net::common::{SOMAXCONN, int};
 
 /// Which sockets have an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,11 +58,13 @@ static SPECS: &[Spec] = &[
     flag(sol::IP, ip::RECVTOS, 0),
     flag(sol::IP, ip::RECVORIGDSTADDR, 0),
     flag(sol::IP, ip::FREEBIND, 0),
+    flag(sol::IP, ip::TRANSPARENT, 0),
+    number(sol::IP, ip::LOCAL_PORT_RANGE, 0, i32::MIN, i32::MAX),
     number(sol::IP, ip::MINTTL, 0, 0, 255),
     flag(sol::IP, ip::BIND_ADDRESS_NO_PORT, 0),
     number(sol::IP, ip::MULTICAST_TTL, 1, UNSET, 255),
     flag(sol::IP, ip::MULTICAST_LOOP, 1),
-    flag(sol::IP, ip::MULTICAST_ALL, 1),
+    number(sol::IP, ip::MULTICAST_ALL, 1, 0, 1),
     number(sol::IPV6, ipv6::UNICAST_HOPS, 64, UNSET, 255),
     number(sol::IPV6, ipv6::MULTICAST_HOPS, 1, UNSET, 255),
     number(sol::IPV6, ipv6::MULTICAST_LOOP, 1, 0, 1),
@@ -75,6 +77,7 @@ static SPECS: &[Spec] = &[
     flag(sol::IPV6, ipv6::RECVTCLASS, 0),
     number(sol::IPV6, ipv6::TCLASS, 0, UNSET, 255),
     flag(sol::IPV6, ipv6::FREEBIND, 0),
+    flag(sol::IPV6, ipv6::TRANSPARENT, 0),
     of(On::Stream, flag(sol::TCP, tcp::NODELAY, 0)),
     of(On::Stream, number(sol::TCP, tcp::MAXSEG, 65483, 88, 32767)),
     of(On::Stream, flag(sol::TCP, tcp::CORK, 0)),
@@ -89,6 +92,11 @@ static SPECS: &[Spec] = &[
     of(On::Stream, number(sol::TCP, tcp::USER_TIMEOUT, 0, 0, i32::MAX)),
     of(On::Stream, number(sol::TCP, tcp::TIMESTAMP, 0, i32::MIN, i32::MAX)),
     of(On::Stream, number(sol::TCP, tcp::NOTSENT_LOWAT, -1, i32::MIN, i32::MAX)),
+    // A connection here loses nothing: there is nothing to send again, and so no time to wait before it.
+    of(On::Stream, number(sol::TCP, tcp::THIN_LINEAR_TIMEOUTS, 0, 0, 1)),
+    // Connections are not opened with data (MSG_FASTOPEN), as where net.ipv4.tcp_fastopen does not let servers do it.
+    of(On::Stream, number(sol::TCP, tcp::FASTOPEN, 0, 0, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::INQ, 0, 0, 1)),
     of(On::Datagram, flag(sol::UDP, 1, 0)),
 ];
 
@@ -147,6 +155,7 @@ impl InetOptions {
     pub fn set(&self, family: u16, kind: u32, level: u32, name: u32, value: &[u8]) -> Result<()> {
         let spec = spec(family, kind, level, name)?;
         let given = match value {
+            value if (level, name) == (sol::IP, ip::LOCAL_PORT_RANGE) && value.len() != 4 => return Err(Errno::EINVAL),
             [byte, rest @ ..] if level == sol::IP && rest.len() < 3 => i32::from(*byte),
             value => int(value)?,
         };
@@ -157,6 +166,8 @@ impl InetOptions {
             _ if spec.flag => i32::from(given != 0),
             UNSET if spec.least == UNSET => spec.default,
             0 if (level, name) == (sol::IP, ip::TTL) => return Err(Errno::EINVAL),
+            _ if (level, name) == (sol::IP, ip::LOCAL_PORT_RANGE) => port_range(given)?,
+            _ if (level, name) == (sol::TCP, tcp::FASTOPEN) => given.min(SOMAXCONN as i32),
             _ if (level, name) == (sol::TCP, tcp::DEFER_ACCEPT) => retransmitted(given),
             _ => given,
         };
@@ -173,6 +184,12 @@ impl InetOptions {
         }
         Ok(value.to_ne_bytes().to_vec())
     }
+}
+
+/// The first port in the lower half and the last in the upper one, 0 for those of the system. EINVAL when they are the other way round.
+fn port_range(range: i32) -> Result<i32> {
+    let (first, last) = (range as u16, (range >> 16) as u16);
+    if first != 0 && last != 0 && first > last { Err(Errno::EINVAL) } else { Ok(range) }
 }
 
 /// Seconds rounded up to what some number of retransmissions takes: 1, then twice as long each, at most 120; at most 255 of them

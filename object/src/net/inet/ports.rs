@@ -7,6 +7,7 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
+use core::ops::RangeInclusive;
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -144,21 +145,31 @@ impl<S> Ports<S> {
         Ports { table: Mutex::new(Table { ports: HashMap::new(), next: start }) }
     }
 
-    /// Binds socket `id` to a port, or to a free ephemeral one when that is 0: the port. EADDRINUSE.
-    pub fn bind(&self, id: u64, socket: &Weak<S>, port: u16, place: Place, sharing: Sharing, now: Nanos) -> Result<u16> {
+    /// Binds socket `id` to a port, or to a free one of `among` when that is 0: the port. EADDRINUSE.
+    #[expect(clippy::too_many_arguments, reason = "who, where, and how it may be shared")]
+    pub fn bind_in(
+        &self,
+        among: RangeInclusive<u16>,
+        id: u64,
+        socket: &Weak<S>,
+        port: u16,
+        place: Place,
+        sharing: Sharing,
+        now: Nanos,
+    ) -> Result<u16> {
         let mut table = self.table.lock();
         let port = if port == 0 {
-            let size = EPHEMERAL.end() - EPHEMERAL.start() + 1;
-            let start = table.next;
+            let size = among.end() - among.start() + 1;
+            let start = table.next % size;
             // Alone on its port, whatever may be shared; a stride keeps successive ports apart as Linux' do.
             let free = (0..size)
                 .map(|turn| {
-                    EPHEMERAL.start()
+                    among.start()
                         + ((u32::from(start) + u32::from(turn) * 2 + u32::from(turn >= size / 2)) % u32::from(size)) as u16
                 })
                 .find(|port| table.ports.get(port).is_none_or(|entry| entry.is_free(now)))
                 .ok_or(Errno::EADDRINUSE)?;
-            table.next = (free - EPHEMERAL.start() + 2) % size;
+            table.next = (free - among.start() + 2) % size;
             free
         } else if table.conflicts(port, place, sharing, id, now) {
             return Err(Errno::EADDRINUSE);
@@ -272,7 +283,7 @@ mod tests {
             let socket = Arc::new(id);
             let weak = Arc::downgrade(&socket);
             self.keep.push(socket);
-            self.ports.bind(id, &weak, port, place(at), sharing, self.now)
+            self.ports.bind_in(EPHEMERAL, id, &weak, port, place(at), sharing, self.now)
         }
     }
 

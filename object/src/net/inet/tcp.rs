@@ -30,7 +30,7 @@ use crate::file::Events;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
-use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::socket::{Ancillary, Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::stamp::{self, Stamp};
 use crate::net::urgent::Urgency;
 
@@ -97,6 +97,8 @@ pub struct TcpSocket {
     listening: AtomicBool,
     state: Mutex<State>,
     congestion: Mutex<&'static str>,
+    /// TCP_INQ.
+    inquires: AtomicBool,
 }
 
 impl TcpSocket {
@@ -125,6 +127,7 @@ impl TcpSocket {
                 waits: None,
             }),
             congestion: Mutex::new("cubic"),
+            inquires: AtomicBool::new(false),
         });
         stack.tcp_all.lock().insert(id, socket.me.clone());
         socket
@@ -206,7 +209,15 @@ impl TcpSocket {
         if state.place.is_none() {
             let place = self.inet.any_place();
             let sharing = self.inet.sharing(uid);
-            let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
+            let port = self.inet.stack.tcp.bind_in(
+                self.inet.ephemeral(),
+                self.inet.id,
+                &self.me,
+                0,
+                place,
+                sharing,
+                self.inet.stack.now(),
+            )?;
             state.place = Some(place);
             state.sharing = sharing;
             state.local = Some(SocketAddr::new(place.addr, port));
@@ -261,6 +272,7 @@ impl TcpSocket {
         server.inet.common.inherit(&listener.inet.common);
         server.inet.options.inherit(&listener.inet.options);
         *server.congestion.lock() = *listener.congestion.lock();
+        server.inquires.store(listener.inquires.load(Ordering::Relaxed), Ordering::Relaxed);
         self.inet.stack.tcp.add_accepted(remote.port(), sharing.reuses());
         *server.peer.write() = Some(me);
         *server.state.lock() = State {
@@ -336,7 +348,8 @@ impl TcpSocket {
         state.remote = Some(remote);
         let turn = self.inet.stack.turn();
         let listener = self.inet.stack.tcp.find(remote.ip(), remote.port(), turn, |socket| {
-            (!core::ptr::eq(socket, self) && socket.listening.load(Ordering::SeqCst)).then_some(0)
+            (!core::ptr::eq(socket, self) && socket.listening.load(Ordering::SeqCst))
+                .then(|| socket.inet.common.suits_cpu(|| caller.machine().cpu()))
         });
         let established = listener.and_then(|listener| self.establish(state, &listener));
         established.ok_or(Errno::ECONNREFUSED)
@@ -435,8 +448,13 @@ impl TcpSocket {
 
     fn info(&self) -> TcpInfo {
         let mss = 65483;
+        let state = self.status().state;
+        // Times, selective acknowledgement and scaled windows, which Linux' own two sides agree on.
+        let (options, wscale) = if matches!(state, tcp::state::CLOSE | tcp::state::LISTEN) { (0, 0) } else { (7, 0x77) };
         TcpInfo {
-            state: self.status().state,
+            state,
+            options,
+            wscale,
             rto: 201_000,
             ato: 40_000,
             snd_mss: mss,
@@ -480,7 +498,15 @@ impl Socket for TcpSocket {
             return Err(Errno::EINVAL);
         }
         let sharing = self.inet.sharing(caller.cred().fsuid);
-        let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
+        let port = self.inet.stack.tcp.bind_in(
+            self.inet.ephemeral(),
+            self.inet.id,
+            &self.me,
+            port,
+            place,
+            sharing,
+            self.inet.stack.now(),
+        )?;
         state.place = Some(place);
         state.sharing = sharing;
         state.explicit = true;
@@ -652,7 +678,21 @@ impl Socket for TcpSocket {
                 *self.congestion.lock() = known.ok_or(Errno::ENOENT)?;
                 Ok(())
             }
-            _ => self.inet.set_ip_option(self.state.lock().place.is_some(), level, name, value),
+            (sol::TCP, tcp::ULP) => Err(if value.is_empty() { Errno::EINVAL } else { Errno::ENOENT }),
+            (sol::TCP, tcp::FASTOPEN) if !matches!(self.state.lock().phase, Phase::Idle | Phase::Reset | Phase::Listening) => {
+                Err(Errno::EINVAL)
+            }
+            _ => match self.inet.named_interface(level, name, value) {
+                // A connection does not choose by it.
+                Some(answer) => answer.map(drop),
+                None => {
+                    self.inet.set_ip_option(&caller.cred(), self.state.lock().place.is_some(), level, name, value)?;
+                    if (level, name) == (sol::TCP, tcp::INQ) {
+                        self.inquires.store(self.inet.options.flag(level, name), Ordering::Relaxed);
+                    }
+                    Ok(())
+                }
+            },
         }
     }
 
@@ -662,7 +702,10 @@ impl Socket for TcpSocket {
                 let nobody = janua_abi::linux::net::Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
                 Ok(nobody.as_bytes().to_vec())
             }
-            (sol::SOCKET, _) => self.inet.common.get_option(name, self.is_listening()),
+            (sol::SOCKET, so::MEMINFO) => Ok(memory_info(self)),
+            (sol::SOCKET, _) => self.inet.common.get_option(name, self.is_listening(), room),
+            // No protocol is on top.
+            (sol::TCP, tcp::ULP) => Ok(Vec::new()),
             (sol::TCP, tcp::INFO) => Ok(self.info().as_bytes().to_vec()),
             (sol::TCP, tcp::CONGESTION) => {
                 let mut name = self.congestion.lock().as_bytes().to_vec();
@@ -675,6 +718,20 @@ impl Socket for TcpSocket {
 
     fn readable_bytes(&self) -> usize {
         self.bytes_before_mark()
+    }
+
+    fn held(&self) -> Held {
+        Held { received: self.inbox.bytes.len(), ..Held::default() }
+    }
+
+    fn inquiry(&self) -> Option<Ancillary> {
+        if !self.inquires.load(Ordering::Relaxed) {
+            return None;
+        }
+        // The end counts as a byte, so that it is looked for.
+        let ended = self.finished.load(Ordering::SeqCst);
+        let len = self.inbox.bytes.len().max(usize::from(ended)).min(i32::MAX as usize);
+        Some(Ancillary { level: sol::TCP, kind: tcp::INQ, data: (len as i32).to_ne_bytes().to_vec() })
     }
 
     fn urgency(&self) -> Option<WaitQueue> {

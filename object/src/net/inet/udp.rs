@@ -6,7 +6,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use janua_abi::linux::net::{ip, ipproto, ipv6, so, sock, sol, udplite};
 use janua_abi::linux::{Errno, Result};
@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 use super::errors::Refusal;
 use super::groups::{self, Groups};
 use super::ports::{Place, Ports, Sharing};
-use super::udp_transfer::{CORK, Corked};
+use super::udp_transfer::{CORK, Corked, OVERHEAD};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
@@ -26,7 +26,7 @@ use crate::net::addr::SockAddr;
 use crate::net::common::{Common, int, shut};
 use crate::net::iface;
 use crate::net::records::RecordQueue;
-use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::socket::{Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::stamp::{self, Stamp};
 
 /// What goes with a datagram.
@@ -81,6 +81,10 @@ pub struct UdpSocket {
     /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).
     pub(super) corked: Mutex<Corked>,
     pub(super) coverage: Mutex<Coverage>,
+    /// Datagrams there was no room for.
+    pub(super) lost: AtomicU32,
+    /// IPV6_PKTINFO: the interface to leave by, 0 for any.
+    pub(super) interface: AtomicI32,
 }
 
 impl UdpSocket {
@@ -101,6 +105,8 @@ impl UdpSocket {
             multicast_lo: Mutex::new(false),
             corked: Mutex::default(),
             coverage: Mutex::default(),
+            lost: AtomicU32::new(0),
+            interface: AtomicI32::new(0),
         });
         stack.udp_all.lock().insert(id, socket.me.clone());
         socket
@@ -132,7 +138,15 @@ impl UdpSocket {
         if state.place.is_none() {
             let place = self.inet.any_place();
             let sharing = self.inet.sharing(0);
-            state.port = self.ports().bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
+            state.port = self.ports().bind_in(
+                self.inet.ephemeral(),
+                self.inet.id,
+                &self.me,
+                0,
+                place,
+                sharing,
+                self.inet.stack.now(),
+            )?;
             state.place = Some(place);
             state.sharing = sharing;
         }
@@ -184,6 +198,7 @@ impl UdpSocket {
     pub(super) fn reaches_groups(&self) -> bool {
         let bound = self.state.lock().place.map(|place| place.addr);
         self.multicasts_on_lo()
+            || self.interface.load(Ordering::Relaxed) == iface::INDEX as i32
             || self.inet.common.on_device.load(Ordering::Relaxed)
             || bound.is_some_and(|addr| addr.is_ipv4() && addr.is_loopback())
     }
@@ -219,7 +234,8 @@ impl Socket for UdpSocket {
             return Err(Errno::EINVAL);
         }
         let sharing = self.inet.sharing(caller.cred().fsuid);
-        state.port = self.ports().bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
+        state.port =
+            self.ports().bind_in(self.inet.ephemeral(), self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
         state.place = Some(place);
         state.sharing = sharing;
         state.explicit = true;
@@ -273,12 +289,12 @@ impl Socket for UdpSocket {
 
     fn send(
         &self,
-        _caller: &dyn Caller,
+        caller: &dyn Caller,
         _names: Option<&dyn NetCaller>,
         buf: &mut WriteBuf<'_>,
         message: &Outgoing,
     ) -> Result<usize> {
-        self.send_datagram(buf, message)
+        self.send_datagram(caller, buf, message)
     }
 
     fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, _want_from: bool) -> Result<Received> {
@@ -331,14 +347,18 @@ impl Socket for UdpSocket {
             return answer;
         }
         let bound = self.state.lock().place.is_some();
-        self.inet.set_ip_option(bound, level, name, value)?;
+        if let Some(answer) = self.inet.named_interface(level, name, value) {
+            self.interface.store(answer?, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.inet.set_ip_option(&caller.cred(), bound, level, name, value)?;
         if let (sol::IP, ip::RECVERR) | (sol::IPV6, ipv6::RECVERR) = (level, name)
             && !self.inet.options.flag(level, name)
         {
             self.errors.clear();
         }
         if (level, name) == (sol::UDP, CORK) && !self.inet.options.flag(level, name) {
-            self.uncork();
+            self.uncork(caller);
         }
         Ok(())
     }
@@ -353,7 +373,8 @@ impl Socket for UdpSocket {
                 let nobody = janua_abi::linux::net::Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
                 Ok(nobody.as_bytes().to_vec())
             }
-            (sol::SOCKET, _) => self.inet.common.get_option(name, false),
+            (sol::SOCKET, so::MEMINFO) => Ok(memory_info(self)),
+            (sol::SOCKET, _) => self.inet.common.get_option(name, false, room),
             (sol::IP, ip::MULTICAST_IF) => {
                 let addr = if self.multicasts_on_lo() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
                 Ok(addr.octets().to_vec())
@@ -368,6 +389,11 @@ impl Socket for UdpSocket {
 
     fn readable_bytes(&self) -> usize {
         self.queue.first_len()
+    }
+
+    fn held(&self) -> Held {
+        let received = self.queue.bytes() + self.queue.len() * OVERHEAD;
+        Held { received, sent: 0, lost: self.lost.load(Ordering::Relaxed) }
     }
 
     fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::net::{In6Pktinfo, InPktinfo, ip, ipv6, msg, so, sol};
 use janua_abi::linux::{Errno, Result};
@@ -13,6 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::udp::{HEAD, Header, UdpSocket};
 use super::{Reach, headers, loopback_like, reach};
+use crate::caller::Caller;
 use crate::net::common::{int, shut};
 use crate::net::filter::Packet;
 use crate::net::iface;
@@ -23,7 +25,7 @@ use crate::net::socket::{Ancillary, Outgoing, Received};
 const MOST_V4: usize = 65_507;
 const MOST_V6: usize = 65_527;
 /// What a datagram costs its receiver beside its bytes.
-const OVERHEAD: usize = 512;
+pub(super) const OVERHEAD: usize = 512;
 /// UDP_CORK.
 pub(super) const CORK: u32 = 1;
 
@@ -94,7 +96,7 @@ fn source(addr: IpAddr) -> Result<Option<IpAddr>> {
 }
 
 impl UdpSocket {
-    pub(super) fn send_datagram(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    pub(super) fn send_datagram(&self, caller: &dyn Caller, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
         let common = &self.inet.common;
         if message.flags & msg::OOB != 0 {
             return Err(Errno::EOPNOTSUPP);
@@ -121,7 +123,7 @@ impl UdpSocket {
         let to = self.reached(to, &manner)?;
         let header = self.header(to, &manner)?;
         if let Some((data, (to, header))) = self.payload(buf, (to, header), message.flags & msg::MORE != 0)? {
-            self.transmit(data, to, header);
+            self.transmit(&|| caller.machine().cpu(), data, to, header);
         }
         Ok(len)
     }
@@ -131,7 +133,8 @@ impl UdpSocket {
         if self.inet.is_v6() { MOST_V6 } else { MOST_V4 }
     }
 
-    fn transmit(&self, data: Vec<u8>, to: SocketAddr, header: Header) {
+    /// `cpu`: the processor that sends.
+    fn transmit(&self, cpu: &dyn Fn() -> usize, data: Vec<u8>, to: SocketAddr, header: Header) {
         let full = data.len() + usize::from(HEAD);
         let covered = if self.is_lite() { self.coverage.lock().send.filter(|&bytes| usize::from(bytes) < full) } else { None };
         let header = Header { covered: covered.unwrap_or_default(), ..header };
@@ -139,25 +142,28 @@ impl UdpSocket {
             self.deliver_to_all(to, &data, header);
             return;
         }
-        match self.receiver(to, header.from) {
+        match self.receiver(cpu, to, header.from) {
             Some(target) => target.deliver(data.into_boxed_slice(), header),
             None => self.bounced(to, data.into_boxed_slice(), self.remote.read().is_some()),
         }
     }
 
     /// Sends what has been kept back, to where its first bytes were to go (UDP_CORK is off).
-    pub(super) fn uncork(&self) {
+    pub(super) fn uncork(&self, caller: &dyn Caller) {
         let held = {
             let mut corked = self.corked.lock();
             corked.to.take().map(|to| (core::mem::take(&mut corked.data), to))
         };
         if let Some((data, (to, header))) = held {
-            self.transmit(data, to, header);
+            self.transmit(&|| caller.machine().cpu(), data, to, header);
         }
     }
 
     /// Where a datagram for this address goes, when this socket may send it there.
     fn reached(&self, to: SocketAddr, manner: &Manner) -> Result<SocketAddr> {
+        if !manner.interface && ![0, iface::INDEX as i32].contains(&self.interface.load(Ordering::Relaxed)) {
+            return Err(Errno::ENETUNREACH);
+        }
         match reach(to.ip()) {
             Reach::Any => Ok(SocketAddr::new(loopback_like(to.ip()), to.port())),
             Reach::Loopback => Ok(to),
@@ -232,12 +238,12 @@ impl UdpSocket {
     }
 
     /// The socket a datagram reaches: one that is connected to the sender before others.
-    fn receiver(&self, to: SocketAddr, from: SocketAddr) -> Option<Arc<UdpSocket>> {
+    fn receiver(&self, cpu: &dyn Fn() -> usize, to: SocketAddr, from: SocketAddr) -> Option<Arc<UdpSocket>> {
         let stack = &self.inet.stack;
         self.ports().find(to.ip(), to.port(), stack.turn(), |socket| match *socket.remote.read() {
             Some(remote) if remote == from => Some(8),
             Some(_) => None,
-            None => Some(0),
+            None => Some(socket.inet.common.suits_cpu(cpu)),
         })
     }
 
@@ -266,7 +272,11 @@ impl UdpSocket {
         let with = Header { stamp, ..with };
         let Some(data) = self.filtered(data, &with) else { return };
         let held = self.queue.bytes() + self.queue.len() * OVERHEAD;
-        if self.inet.common.shut() & shut::RECEIVE != 0 || held + data.len() > self.receive_limit() {
+        if self.inet.common.shut() & shut::RECEIVE != 0 {
+            return;
+        }
+        if held + data.len() > self.receive_limit() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
         if self.queue.push(Record::new(data, with), usize::MAX).is_ok() {
@@ -276,7 +286,8 @@ impl UdpSocket {
 
     fn wants_stamp(&self) -> bool {
         let common = &self.inet.common;
-        self.stamp.is_wanted() || common.flag(so::TIMESTAMP) || common.flag(so::TIMESTAMPNS)
+        self.stamp.is_wanted()
+            || [so::TIMESTAMP, so::TIMESTAMPNS, so::TIMESTAMPING].into_iter().any(|option| common.flag(option))
     }
 
     /// What this socket's filter leaves of a datagram. It sees the headers as they would be on a wire; what it cuts leaves at least

@@ -337,9 +337,9 @@ impl Socket for NetlinkSocket {
         }
     }
 
-    fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, _room: usize) -> Result<Vec<u8>> {
+    fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
         match level {
-            sol::SOCKET => self.common.get_option(name, false),
+            sol::SOCKET => self.common.get_option(name, false, room),
             sol::NETLINK if name < 32 && SWITCHES & (1 << name) != 0 => {
                 let on = self.options.load(Ordering::Relaxed) & (1 << name) != 0;
                 Ok(i32::from(on).to_ne_bytes().to_vec())

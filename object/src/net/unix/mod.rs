@@ -29,7 +29,7 @@ use crate::net::bytes::Note;
 use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
 use crate::net::records::RecordQueue;
-use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::socket::{Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::urgent::Urgency;
 use crate::vfs::{FileKind, Inode};
 
@@ -299,6 +299,8 @@ impl UnixSocket {
 
     fn connect_stream(&self, caller: &dyn NetCaller, name: &UnixName) -> Result<()> {
         self.autobind_if_asked()?;
+        // Before anything is locked: the way along a path may wait for a disk.
+        let target = self.find(caller, name)?;
         let mut peer = self.peer.write();
         {
             let state = self.state.lock();
@@ -309,7 +311,6 @@ impl UnixSocket {
                 return Err(Errno::EINVAL);
             }
         }
-        let target = self.find(caller, name)?;
         let mut state = target.state.lock();
         let listening_name = state.bound.as_ref().map(|bound| bound.name.clone());
         let Some(listener) = &mut state.listener else { return Err(Errno::ECONNREFUSED) };
@@ -602,7 +603,8 @@ impl Socket for UnixSocket {
                 if room < groups.len() * 4 { Err(Errno::ERANGE) } else { Ok(groups.as_bytes().to_vec()) }
             }
             so::PEERSEC => Err(Errno::ENOPROTOOPT),
-            _ => self.common.get_option(name, self.is_listening()),
+            so::MEMINFO => Ok(memory_info(self)),
+            _ => self.common.get_option(name, self.is_listening(), room),
         }
     }
 
@@ -619,6 +621,10 @@ impl Socket for UnixSocket {
             (Some(peer), sock::STREAM) => peer.inbox.bytes.len(),
             _ => self.sent.bytes.load(Ordering::SeqCst),
         }
+    }
+
+    fn held(&self) -> Held {
+        Held { received: self.inbox.bytes.len() + self.records.bytes(), sent: self.unsent_bytes(), lost: 0 }
     }
 
     fn urgency(&self) -> Option<WaitQueue> {

@@ -5,6 +5,7 @@
 
 use janua_abi::linux::fcntl::rwf;
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::net::af;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ};
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
@@ -13,6 +14,7 @@ use janua_kernel::thread::work;
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::file::{ENDLESS_PART, cut_behind, flags, offset};
+use janua_object::net::socket;
 use janua_object::vfs::FileKind;
 use janua_object::vfs::watch::event;
 use janua_object::{Events, OpenFile};
@@ -191,10 +193,15 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     let wait = rwf.0 & rwf::NOWAIT == 0 && !file.nonblocking();
     let mut done = 0;
     let mut error = None;
+    let mut limit = None;
     loop {
         let mut result = try_write(thread, file, buf, place, append, most);
         if wait && result == Err(Errno::EAGAIN) {
-            let (deadline, interrupted) = limits(thread, file, true);
+            // Of one call it is one time, however many parts it writes; a stream of AF_UNIX counts it for each, as on Linux.
+            if socket::of_file(file).is_ok_and(|socket| socket.socket.common().family == af::UNIX) {
+                limit = None;
+            }
+            let (deadline, interrupted) = *limit.get_or_insert_with(|| limits(thread, file, true));
             let ready = |table: &mut _| {
                 file.poll(&thread.caller(), Some(table));
             };

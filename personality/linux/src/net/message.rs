@@ -51,6 +51,8 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
                 out.cred = Some(cred);
             }
             (sol::SOCKET, scm::RIGHTS | scm::CREDENTIALS) => {}
+            // The time to send at, which is now on the loopback interface.
+            (sol::SOCKET, so::TXTIME) if !unix && message.data.len() == 8 && open.socket()?.common().flag(so::TXTIME) => {}
             (sol::SOCKET, _) => return Err(Errno::EINVAL),
             _ if unix => {}
             _ => out.ancillary.push(message),
@@ -114,6 +116,14 @@ pub(super) fn write_received(
         let time = if received.stamp != 0 { received.stamp } else { thread.machine().clock().realtime() };
         add_time(time, &mut control, common.flag(so::TIMESTAMPNS));
     }
+    if common.flag(so::TIMESTAMPING) && received.stamp != 0 {
+        // Of the three times the second is no longer used, and the third that of hardware.
+        let times = [received.stamp / 1_000_000_000, received.stamp % 1_000_000_000, 0, 0, 0, 0];
+        match words {
+            Words::Wide => control.add(sol::SOCKET, so::TIMESTAMPING, times.as_bytes()),
+            Words::Narrow => control.add(sol::SOCKET, so::TIMESTAMPING, times.map(|word| word as u32).as_bytes()),
+        }
+    }
     if let Some(cred) = &received.cred {
         control.add(sol::SOCKET, scm::CREDENTIALS, cred.as_bytes());
     }
@@ -123,6 +133,9 @@ pub(super) fn write_received(
     };
     for message in &received.ancillary {
         control.add(message.level, message.kind, &message.data);
+    }
+    if let Some(inquiry) = open.socket()?.inquiry() {
+        control.add(inquiry.level, inquiry.kind, &inquiry.data);
     }
     let mut reported = control.as_bytes().len();
     let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;

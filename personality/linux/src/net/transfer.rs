@@ -4,7 +4,7 @@
 
 use janua_abi::linux::i386::net::{MmsgHdr32, MsgHdr32};
 use janua_abi::linux::layout::Layout;
-use janua_abi::linux::net::{MmsgHdr, MsgHdr, msg};
+use janua_abi::linux::net::{MmsgHdr, MsgHdr, af, msg};
 use janua_abi::linux::signal::SIGPIPE;
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
@@ -68,10 +68,15 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
     let wait = out.flags & msg::DONTWAIT == 0 && !open.file().nonblocking();
     let stream = !socket.common().is_records();
     let mut error = None;
+    let mut limit = None;
     loop {
         let mut result = socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
         if wait && result == Err(Errno::EAGAIN) {
-            let deadline = deadline(thread, socket, true);
+            // Of one call it is one time, however many parts it sends; a stream of AF_UNIX counts it for each, as on Linux.
+            if socket.common().family == af::UNIX {
+                limit = None;
+            }
+            let deadline = *limit.get_or_insert_with(|| deadline(thread, socket, true));
             let ready = |table: &mut PollTable| {
                 socket.poll(Some(table));
             };
@@ -114,10 +119,11 @@ async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32
     let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.file().nonblocking();
     let all = flags & msg::WAITALL != 0 && flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
     let mut sum: Option<Received> = None;
+    let mut limit = None;
     loop {
         let mut result = socket.receive(buf, flags, want_from);
         if wait && matches!(result, Err(Errno::EAGAIN)) {
-            let deadline = deadline(thread, socket, false);
+            let deadline = *limit.get_or_insert_with(|| deadline(thread, socket, false));
             let ready = |table: &mut PollTable| {
                 socket.poll(Some(table));
             };

@@ -413,8 +413,8 @@ with_generic! {
     362 connect(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => wait net::connect::connect, net, Full;
     363 listen(fd: Fd, backlog: i32) => plain net::listen, net, Full;
     364 accept4(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>, flags: Type) => wait net::connect::accept4, net, Full;
-    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no socket filters, zero copy, kernel TLS");
-    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no socket filters, zero copy, kernel TLS");
+    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
+    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
     367 getsockname(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getsockname, net, Full;
     368 getpeername(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getpeername, net, Full;
     369 sendto(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: i32) => wait net::transfer::sendto, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
