@@ -1,6 +1,6 @@
 //! Machine code of guests: what is found in it, how it is rewritten, and single instructions done for it.
 
-use iced_x86::Mnemonic;
+use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess};
 use janua_abi::linux::Errno;
 use janua_text::decode::{self, LONGEST};
 use janua_text::elf::{Layout, Segment};
@@ -23,9 +23,11 @@ pub fn run(code: &[u8]) {
     }
     rewritten(code);
     for at in 0..code.len() {
-        // Anything may be taken for the place of a call.
-        if let Ok(site) = sites::find_at(code, at) {
-            assert_eq!(code[site.call..site.call + 2], [0x0f, 0x05], "{site:?}");
+        // Whatever is around the call that has been made.
+        let site = sites::find_at(code, at).ok().filter(|_| code[at..].starts_with(&[0x0f, 0x05]));
+        if let Some(site) = site {
+            assert!(site.call == at && site.len >= JUMP && site.start + site.len <= code.len(), "{site:?}");
+            assert!((site.start..=site.start + site.len).contains(&at), "{site:?}");
         }
         stepped(code, at);
         access::only_stores(&code[at..code.len().min(at + LONGEST)]);
@@ -83,6 +85,8 @@ fn rewritten(code: &[u8]) {
 /// Registers, and memory that is the code itself, all over again.
 struct Registers<'a> {
     general: [u64; 16],
+    /// Those that were set, a bit each.
+    set: u16,
     flags: u64,
     memory: &'a [u8],
 }
@@ -93,6 +97,7 @@ impl Core for Registers<'_> {
     }
     fn set_register(&mut self, number: usize, value: u64) {
         self.general[number] = value;
+        self.set |= 1 << number;
     }
     fn flags(&self) -> u64 {
         self.flags
@@ -124,9 +129,18 @@ fn stepped(code: &[u8], at: usize) {
     let general =
         core::array::from_fn(|number| u64::from(code[(at + number) % code.len()]).wrapping_mul(0x0101_0001_0000_8001));
     let flags = 0x202 | u64::from(code[code.len() - 1]) & 0xd5;
-    let mut core = Registers { general, flags, memory: code };
+    let mut core = Registers { general, set: 0, flags, memory: code };
     let rip = 0x40_0000 + at as u64;
     if step::step(&mut core, bytes, rip).is_none() {
         assert_eq!((core.general, core.flags), (general, flags), "{bytes:02x?}: a second try would find other registers");
+        return;
+    }
+    // All registers that the instruction writes in any case have been written.
+    let instruction = decode::at(bytes, rip, 0).expect("it has been done");
+    for used in InstructionInfoFactory::new().info(&instruction).used_registers() {
+        let register = used.register();
+        if register.is_gpr() && matches!(used.access(), OpAccess::Write | OpAccess::ReadWrite) {
+            assert!(core.set >> register.full_register().number() & 1 == 1, "{bytes:02x?}: {register:?} is not written");
+        }
     }
 }
