@@ -146,8 +146,11 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::Fork => (PROCESS_FLAGS, true),
         SpawnKind::SharedSpace => (PROCESS_FLAGS | clone::VM, true),
     };
-    if spawn.kind == SpawnKind::Fork {
-        text::before_fork(here());
+    match spawn.kind {
+        SpawnKind::Fork => text::before_fork(here()),
+        SpawnKind::Thread => text::before_thread(here()),
+        // It has the same pages for the moment that it lives.
+        SpawnKind::SharedSpace => {}
     }
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
