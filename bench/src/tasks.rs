@@ -226,7 +226,7 @@ fn notes(plan: &Plan) -> Vec<String> {
             .into()
     } else {
         "instructions and misses are not measured on the platform linux: valgrind cannot run a program that maps its kernel at a fixed address \
-         and traps its own calls, and the host's counters are its own affair. They are on x86_64 (--platform x86_64), simulated"
+         and traps its own calls, and hardware counters are not read. They are on x86_64 (--platform x86_64), simulated"
             .into()
     });
     notes
