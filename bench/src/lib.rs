@@ -19,6 +19,7 @@ mod programs;
 pub mod report;
 mod rows;
 pub mod stats;
+pub mod tasks;
 mod whole;
 
 use std::fs::File;
@@ -92,8 +93,13 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
         let choice = choice::discover(plan)?;
         (create()?, rows::measure(plan, &rows, choice))
     };
+    deliver(&measurement, file)
+}
+
+/// Prints the table, and writes the file if there is one.
+fn deliver(measurement: &Measurement, file: Option<(&std::path::Path, File)>) -> Result<(), Failure> {
     // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(print::table(&measurement).as_bytes());
+    let _ = std::io::stdout().lock().write_all(print::table(measurement).as_bytes());
     if let Some((path, mut file)) = file {
         let text = measurement.to_json();
         file.write_all(text.as_bytes()).map_err(|error| Failure(format!("{}: {error}", path.display())))?;

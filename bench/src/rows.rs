@@ -53,6 +53,7 @@ pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
         Kind::Calls | Kind::Scale => probe.chain(whole::of(kind).map(|row| (row.name, row.title))).collect(),
         Kind::Apps => APPS.iter().map(|app| (app.name, app.title)).collect(),
         Kind::Invasive => crate::invasive::rows(),
+        Kind::Tasks => Vec::new(),
     }
 }
 

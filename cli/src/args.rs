@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 mod boot;
+mod modules;
 
 pub use boot::Boot;
 
@@ -193,10 +194,8 @@ pub struct Run {
     #[arg(long, requires = "trace")]
     trace_whole: bool,
 
-    /// Run system calls on N threads of the kernel's own, each a module on whatever core it is given, instead of on the program's threads;
-    /// those that must be made at home stay there (see `janua support`). 0: all at home
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64), hide_default_value = true)]
-    syscall_cores: u8,
+    #[command(flatten)]
+    away: modules::Away,
 
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
@@ -295,7 +294,7 @@ impl Run {
                 return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
             }
         };
-        if self.syscall_cores > 0 && personality != Personality::Linux {
+        if self.away.is_on() && personality != Personality::Linux {
             return refuse(AWAY_OF_LINUX, AT_HOME);
         }
         let gate = crate::gates::named(&self.gate)?;
@@ -321,7 +320,7 @@ impl Run {
             allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
-            syscall_cores: self.syscall_cores.into(),
+            modules: self.away.modules(),
             program,
             args: command.collect(),
             name: self.name.as_deref().map(name).transpose()?,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use janua_abi::invasive::record::library;
+use janua_personality_outside::linux::BootModules;
 use janua_platform_host::boot;
 use janua_port::GateId;
 
@@ -191,8 +192,8 @@ pub struct RunOptions {
     pub trace_whole: bool,
     /// Print calls by name, count and time at the end.
     pub stats: bool,
-    /// Threads of the kernel's own that run calls away from the program's; 0: none.
-    pub syscall_cores: usize,
+    /// What runs calls away from the threads that make them.
+    pub modules: BootModules,
     /// As typed: a name without a slash is looked up in `PATH` inside.
     pub program: OsString,
     /// Without the program's own name.
@@ -274,8 +275,10 @@ pub struct BootOptions {
     pub memory: u32,
     /// Processors.
     pub smp: u32,
-    /// Threads of the kernel's own that run calls away from the program's; 0: none.
-    pub syscall_cores: usize,
+    /// What runs calls away from the threads that make them.
+    pub modules: BootModules,
+    /// Print calls by name, count and time at the end.
+    pub stats: bool,
     /// The program's environment, complete.
     pub environment: Vec<(OsString, OsString)>,
     /// Absolute, inside.

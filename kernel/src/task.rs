@@ -92,6 +92,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     ) -> Option<String> {
         None
     }
+    /// A thread's nice value, for modules whose policy is by priority.
+    fn nice(_thread: &Thread<Self>) -> i8 {
+        0
+    }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
     /// The personality's part of what makes submissions for a thread ([`crate::queue`]): the same identity, and nothing that others could find

@@ -42,7 +42,7 @@ pub use host::{Host, HostFd, HostFiles, HostSockets, OwnedFd};
 pub use machine::{Machine, NewSpace, Spawn, SpawnKind};
 pub use object::{Fill, MemoryObject};
 pub use outside::{Answer, Asked, Request};
-pub use park::Park;
+pub use park::{Park, Spun};
 pub use space::{Backing, PAGE, Prot, Space};
 pub use trap::Trap;
 pub use user::{Fault, Reach, UserMemory};

@@ -23,6 +23,7 @@ mod ring;
 pub mod scale;
 mod seldom;
 mod sys;
+pub mod tasks;
 mod tiny;
 
 use std::ffi::OsString;
@@ -237,6 +238,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
                     let _ = writeln!(out, "{:<16} {}", row.name, row.title);
                 }
                 return ExitCode::SUCCESS;
+            }
+            "task" => {
+                drop(out);
+                return tasks::main(rest.as_slice());
             }
             "--idle" => return tiny::idle(rest.next().and_then(|n| n.parse().ok()).unwrap_or(1)),
             "--samples" => match rest.next().and_then(|n| n.parse().ok()) {

@@ -130,6 +130,10 @@ impl Personality for Linux {
         thread.tid()
     }
 
+    fn nice(thread: &Thread) -> i8 {
+        thread.process().settings.nice.load(Ordering::Relaxed) as i8
+    }
+
     fn stand_in(thread: &Thread) -> Option<ThreadState> {
         Some(queue::stand_in(thread))
     }

@@ -94,20 +94,30 @@ pub fn wait(carrier: &mut Hosted<'_>, word: &AtomicU32, deadline: Option<Nanos>)
     drive::park(carrier, word, deadline);
 }
 
+/// [`janua_port::Park::spin`]: whether the word changed.
+pub fn spin(word: &AtomicU32, expected: u32, limit: Nanos) -> bool {
+    let cores = machine::get().cores() as u32;
+    cores > 1 && look_for(word, expected, cores, limit, None)
+}
+
 /// Spins: whether the word changed.
 fn look(word: &AtomicU32, cores: u32, deadline: Option<Nanos>) -> bool {
+    look_for(word, QUIET, cores, MOST, deadline)
+}
+
+fn look_for(word: &AtomicU32, expected: u32, cores: u32, limit: Nanos, deadline: Option<Nanos>) -> bool {
     let mut end = None;
     let mut woken = LOOKING.fetch_add(1, Ordering::Relaxed) < cores;
     while woken {
         if (0..LOOKS).any(|_| {
             core::hint::spin_loop();
-            word.load(Ordering::Relaxed) != QUIET
+            word.load(Ordering::Relaxed) != expected
         }) {
             break;
         }
         // The first few looks need no clock.
         let now = HostClock.monotonic();
-        woken = now < *end.get_or_insert((now + MOST).min(deadline.unwrap_or(Nanos::MAX)));
+        woken = now < *end.get_or_insert((now + limit).min(deadline.unwrap_or(Nanos::MAX)));
     }
     LOOKING.fetch_sub(1, Ordering::Relaxed);
     woken
