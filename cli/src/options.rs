@@ -123,6 +123,8 @@ pub enum Personality {
     Linux,
     /// Claims, i-lets and tiles (OctoPOS).
     Invasive(Machine),
+    /// L4, Version 2.
+    L4v2,
 }
 
 /// The machine an invasive application runs on, and how it calls.
@@ -193,10 +195,12 @@ pub struct RunOptions {
     pub stats: bool,
     /// Threads of the kernel's own that run calls away from the program's; 0: none.
     pub syscall_cores: usize,
-    /// As typed: a name without a slash is looked up in `PATH` inside.
+    /// As typed: a name without a slash is looked up in `PATH` inside. The root task of a system of L4.
     pub program: OsString,
     /// Without the program's own name.
     pub args: Vec<OsString>,
+    /// The modules of a system of L4: sigma0 first, the root task last.
+    pub modules: Vec<OsString>,
     /// What others find the sandbox by.
     pub name: Option<Name>,
     /// It goes on in the background.

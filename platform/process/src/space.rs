@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_entry::hosted::{LOW_PAGE, LOW_SIZE};
+use janua_entry::hosted::LOW_PAGE;
 use janua_paging::{Frames, Object, Platform, UserSpace};
 use janua_port::host::OwnedFd;
 use janua_port::space::Bounds;
@@ -27,8 +27,8 @@ impl Own {
     }
 }
 
-/// Lowest address a guest may map.
-const LOW: usize = LOW_PAGE + LOW_SIZE;
+/// Lowest address a guest may map: the first that the host lets anybody. What the kernel has there is in its own process.
+const LOW: usize = LOW_PAGE;
 
 /// Where user mappings may lie.
 pub fn bounds() -> Bounds {
