@@ -26,6 +26,8 @@ pub enum Kind {
     Scale,
     /// Calls of the invasive personality, in its configurations.
     Invasive,
+    /// Calls and messages of L4.
+    Pingpong,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             Kind::Apps => "apps",
             Kind::Scale => "scale",
             Kind::Invasive => "invasive",
+            Kind::Pingpong => "pingpong",
         }
     }
 }

@@ -14,6 +14,7 @@ use janua_gate::l4::Traced;
 use janua_personality_l4v2::system;
 use janua_platform_linux::boot;
 use janua_platform_process::ProcessMachine;
+use janua_platform_process::mirror::eager;
 use janua_port::GateId;
 
 use common::{begin, refuse, refuse_requests, refuse_with, signals};
@@ -30,6 +31,7 @@ extern "C" fn _start() -> ! {
         Ok(machine) => machine,
         Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
     };
+    eager::turn_on();
     let kernel = match system::start(machine, boot::config()) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),

@@ -9,7 +9,7 @@ use janua_port::host::OwnedFd;
 use janua_port::space::Bounds;
 use janua_port::{MemoryObject, Space};
 
-use crate::mirror::{Mirror, Shown};
+use crate::mirror::{Mirror, Shown, eager};
 use crate::physical::{MEMORY, Physical};
 use crate::{files, life, mailbox, thread, tracee};
 
@@ -69,6 +69,14 @@ impl Platform for Own {
 
     fn file(&self, file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Arc<Object<Physical>>> {
         files::object(file, from, shared)
+    }
+
+    fn settle(&self, paged: &Paged, addr: usize, len: usize) -> Result<()> {
+        if eager::suits(len) {
+            paged.bring_all(addr, addr + len)?;
+            self.0.show_soon(addr, len);
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {

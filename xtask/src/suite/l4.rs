@@ -45,6 +45,7 @@ const CASES: &[Case] = &[
     case("pingpong/one processor", &["--smp", "1"], &["sigma0", "pingpong"], PINGPONG),
     case("pager", &[], &["sigma0", "pager"], include_str!("../../../test/l4/pager.expected")),
     case("producer", &[], &["sigma0", "producer"], "40 strings with 325540 bytes arrived\n"),
+    case("preempt", &[], &["sigma0", "preempt"], include_str!("../../../test/l4/preempt.expected")),
     case("philosophers", &[], &["sigma0", "philosophers"], include_str!("../../../test/l4/philosophers.expected")),
     Case {
         kernel: include_str!("../../../test/l4/bad.kernel"),
@@ -68,13 +69,19 @@ impl Machine<'_> {
         }
     }
 
-    /// What the kernel says there. Processors have the number of a vector in the error code as an entry of eight bytes, the emulated one of sixteen; and
-    /// makers differ in what `sysenter` is where there is none.
-    fn says(self, kernel: &str) -> String {
-        match self {
-            Machine::Linux => kernel.replace("code 0x372", "code 0x1ba").replace("code 0x802", "code 0x402"),
-            Machine::Bare(_) => kernel.to_owned(),
+    /// What the kernel says there, and what it may say as well. Processors have the number of a vector in the error code as an entry of eight bytes, the
+    /// emulated one of sixteen; and to AMD's there is no instruction `sysenter`, where to Intel's it is one that is not allowed.
+    fn says(self, kernel: &str) -> [String; 2] {
+        const SYSENTER: usize = 10;
+        if let Machine::Bare(_) = self {
+            return [kernel.to_owned(), kernel.to_owned()];
         }
+        let own = kernel.replace("code 0x372", "code 0x1ba").replace("code 0x802", "code 0x402");
+        let line = |(at, line): (usize, &str)| {
+            if at == SYSENTER { line.replace("exception 13", "exception 6") + "\n" } else { format!("{line}\n") }
+        };
+        let other = own.lines().enumerate().map(line).collect();
+        [own, other]
     }
 }
 
@@ -101,8 +108,8 @@ fn system(machine: Machine, options: &[&str], modules: &[String]) -> Result<(i32
 }
 
 fn expect((code, output, kernel): (i32, String, String), case: &Case, machine: Machine) -> Result<(), String> {
-    let says = machine.says(case.kernel);
-    if (code, &*output, &*kernel) == (case.code, case.output, &*says) {
+    let [says, or] = machine.says(case.kernel);
+    if (code, &*output) == (case.code, case.output) && [&says, &or].contains(&&kernel) {
         return Ok(());
     }
     Err(format!(
