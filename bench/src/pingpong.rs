@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn aims_are_told_beside_what_was_measured() {
+    fn aims_are_beside_what_was_measured() {
         let row = |name: &str, nanoseconds: f64| RowResult {
             name: name.into(),
             title: String::new(),

@@ -1,4 +1,4 @@
-//! The same calls of a traced thread: the host has no vectors for them, so that each is a general protection fault, of which the kernel's thread is told by a
+//! The same calls of a traced thread: the host has no vectors for them, so that each is a general protection fault, which the kernel's thread learns by a
 //! signal. What it was the instruction says.
 
 use janua_abi::l4v2::{CALLS, FIRST_VECTOR};
