@@ -13,6 +13,7 @@ pub mod emulated;
 mod invasive;
 mod machine;
 pub mod model;
+mod pingpong;
 mod print;
 mod probe;
 mod programs;
@@ -86,12 +87,14 @@ impl Failure {
 pub fn run(plan: &Plan) -> Result<(), Failure> {
     // Before minutes are spent.
     let create = || plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose();
-    let (file, measurement) = if plan.kind == Kind::Invasive {
-        (create()?, invasive::measure(plan)?)
-    } else {
-        let rows = rows::chosen(plan)?;
-        let choice = choice::discover(plan)?;
-        (create()?, rows::measure(plan, &rows, choice))
+    let (file, measurement) = match plan.kind {
+        Kind::Invasive => (create()?, invasive::measure(plan)?),
+        Kind::Pingpong => (create()?, pingpong::measure(plan)?),
+        _ => {
+            let rows = rows::chosen(plan)?;
+            let choice = choice::discover(plan)?;
+            (create()?, rows::measure(plan, &rows, choice))
+        }
     };
     deliver(&measurement, file)
 }

@@ -28,6 +28,8 @@ pub enum Kind {
     Invasive,
     /// The six tasks of a thesis, with calls at home and away.
     Tasks,
+    /// Calls and messages of L4.
+    Pingpong,
 }
 
 impl Kind {
@@ -39,6 +41,7 @@ impl Kind {
             Kind::Scale => "scale",
             Kind::Invasive => "invasive",
             Kind::Tasks => "tasks",
+            Kind::Pingpong => "pingpong",
         }
     }
 }

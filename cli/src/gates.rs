@@ -15,9 +15,10 @@ const AUTO: &str = "auto";
 const TO_COME: [&str; 4] = ["vdso", "ring", "stub", "kvm"];
 
 /// Which gates each personality has.
-const BY_PERSONALITY: [(&str, &[Gate]); 2] = [
+const BY_PERSONALITY: [(&str, &[Gate]); 3] = [
     ("linux", &[Gate::Call, Gate::Sud, Gate::Seccomp, Gate::Ptrace]),
     ("invasive", &[Gate::Signal, Gate::Call, Gate::Sud, Gate::Seccomp]),
+    ("l4v2", &[Gate::Ptrace]),
 ];
 
 /// The parser of `--gate`.

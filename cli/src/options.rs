@@ -124,6 +124,8 @@ pub enum Personality {
     Linux,
     /// Claims, i-lets and tiles (OctoPOS).
     Invasive(Machine),
+    /// L4, Version 2.
+    L4v2,
 }
 
 /// The machine an invasive application runs on, and how it calls.
@@ -194,10 +196,12 @@ pub struct RunOptions {
     pub stats: bool,
     /// What runs calls away from the threads that make them.
     pub modules: BootModules,
-    /// As typed: a name without a slash is looked up in `PATH` inside.
+    /// As typed: a name without a slash is looked up in `PATH` inside. The root task of a system of L4.
     pub program: OsString,
     /// Without the program's own name.
     pub args: Vec<OsString>,
+    /// The modules of a system of L4: sigma0 first, the root task last.
+    pub l4_modules: Vec<OsString>,
     /// What others find the sandbox by.
     pub name: Option<Name>,
     /// It goes on in the background.

@@ -22,6 +22,7 @@ mod queued;
 mod ring;
 pub mod scale;
 mod seldom;
+mod steps;
 mod sys;
 pub mod tasks;
 mod tiny;
@@ -75,6 +76,8 @@ pub enum Group {
     Process,
     /// Time.
     Time,
+    /// What a kernel in another process does for a call of L4, step by step.
+    Step,
     /// One operation among many things: a point of a curve.
     Scale(scale::Curve),
 }
@@ -217,6 +220,12 @@ pub const ROWS: &[Row] = &[
     row("requeue", "move 64 waiters from one futex to another", Group::Process, seldom::requeue),
     row("clock-vdso", "clock_gettime by the C library", Group::Time, gates::vdso),
     row("clock-call", "clock_gettime by syscall", Group::Time, gates::clock),
+    host("step-stop", "let a task go on (PTRACE_SYSEMU) until it stops at int 0x30 (wait4)", Group::Step, steps::stop),
+    host("step-getregs", "read its registers (PTRACE_GETREGS)", Group::Step, steps::registers),
+    host("step-setregs", "read its registers and set them (PTRACE_SETREGS)", Group::Step, steps::set_registers),
+    host("step-siginfo", "ask what stopped it (PTRACE_GETSIGINFO)", Group::Step, steps::signal),
+    host("step-peek", "read a word of its code (PTRACE_PEEKTEXT)", Group::Step, steps::code),
+    host("step-all", "set registers, go on, stop, read registers, ask why", Group::Step, steps::all),
 ];
 
 const USAGE: &str = "usage: janua probe [--samples N] ROW...   measure rows of `janua bench`

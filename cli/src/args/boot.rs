@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use super::modules::Away;
-use super::{AT_HOME, AWAY_OF_LINUX, Refusal, cwd, existing, library, refuse, size};
+use super::{AT_HOME, AWAY_OF_LINUX, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size};
 use crate::environment::environment;
 use crate::options::{BootMachine, BootOptions, BootPlatform, L4System, Library};
 
@@ -195,7 +195,7 @@ impl Boot {
             if self.modules.is_empty() {
                 return Ok(None);
             }
-            return refuse("--module is for the personality `l4v2`", "add --personality l4v2, or give a program after --");
+            return refuse(MODULES_OF_L4, "add --personality l4v2, or give a program after --");
         }
         if leon3 {
             return refuse("the personality `l4v2` is for x86: there are no programs for a LEON3", "leave --platform out");
@@ -209,7 +209,7 @@ impl Boot {
             );
         }
         if self.modules.len() < 2 {
-            return refuse("a system of L4 needs two modules", "give --module sigma0, and --module with the root task");
+            return refuse(TWO_MODULES, "give --module sigma0, and --module with the root task");
         }
         Ok(Some(L4System { modules: self.modules.clone(), stats: self.stats }))
     }

@@ -18,6 +18,7 @@ pub mod mirror;
 pub mod physical;
 mod registers;
 pub mod space;
+mod stray;
 pub mod stub;
 pub mod thread;
 pub mod tracee;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use janua_abi::linux::prctl;
+use janua_abi::linux::signal::si::KERNEL as SI_KERNEL;
 use janua_abi::linux::signal::{SIGBUS, SIGKILL, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
@@ -26,6 +27,7 @@ use crate::mailbox::{self, Mailbox, Words};
 use crate::mirror::Mirror;
 use crate::physical::MEMORY;
 use crate::space::{self as spaces, ProcessSpace};
+use crate::stray;
 use crate::stub::{self, Request};
 use crate::thread::Thread;
 use crate::tracee::{Halt, Lost, Regs, Tracee, XSTATE_MOST};
@@ -383,7 +385,7 @@ impl Traced<'_> {
         match shown {
             Some(prot) if prot.read && mirror.generation() != generation => None,
             Some(prot) if prot.read => Some(Access::Write),
-            _ if !frame.is_compat_mode() && access::only_stores(&self.code(frame)) => Some(Access::Write),
+            _ if access::only_stores(&self.code(frame), !frame.is_compat_mode()) => Some(Access::Write),
             _ => Some(Access::Read),
         }
     }
@@ -427,7 +429,9 @@ impl Traced<'_> {
                     let number = frame.orig_rax as i32;
                     let signal = HostSignal { signal: janua_abi::linux::signal::SIGTRAP, code: 0, number, arch: 0 };
                     let context = ProcessContext::memory_of(self.thread);
-                    let Some(abi) = gate.accept(&signal, frame, &context) else { return Stop::Pause };
+                    let Some(abi) = gate.accept(&signal, frame, &context) else {
+                        return Stop::Exception(stray::call(frame, &context));
+                    };
                     if gate.trap_id() != gate.id() && abi == Abi::Native {
                         self.guest.call_trapped(frame);
                     }
@@ -438,6 +442,13 @@ impl Traced<'_> {
             };
             let is_page = matches!((signal, code), (SIGSEGV, 1 | 2) | (SIGBUS, 2));
             if !is_page {
+                // To the host it may be an exception, and a call by the gate.
+                if (signal, code) == (SIGSEGV, SI_KERNEL) {
+                    let told = HostSignal { signal, code, number: 0, arch: 0 };
+                    if let Some(abi) = linux::get().gate.accept(&told, frame, &ProcessContext::memory_of(self.thread)) {
+                        return Stop::Call(abi);
+                    }
+                }
                 return Stop::Exception(self.other(frame, signal, code, addr));
             }
             let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };

@@ -21,6 +21,8 @@ use crate::stub::{self, Request};
 use crate::thread::{self, Thread};
 use crate::tracee::{Lost, Tracee, moment};
 
+pub mod eager;
+
 const CHUNK_PAGES: usize = 512;
 const CHUNK: usize = CHUNK_PAGES * PAGE;
 /// Pages around one that faulted that are shown with it: an aligned group of this many.

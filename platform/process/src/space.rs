@@ -3,13 +3,13 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_entry::hosted::{LOW_PAGE, LOW_SIZE};
+use janua_entry::hosted::LOW_PAGE;
 use janua_paging::{Frames, Object, Platform, UserSpace};
 use janua_port::host::OwnedFd;
 use janua_port::space::Bounds;
 use janua_port::{MemoryObject, Space};
 
-use crate::mirror::{Mirror, Shown};
+use crate::mirror::{Mirror, Shown, eager};
 use crate::physical::{MEMORY, Physical};
 use crate::{files, life, mailbox, thread, tracee};
 
@@ -27,8 +27,8 @@ impl Own {
     }
 }
 
-/// Lowest address a guest may map.
-const LOW: usize = LOW_PAGE + LOW_SIZE;
+/// Lowest address a guest may map: the first that the host lets anybody. What the kernel has there is in its own process.
+const LOW: usize = LOW_PAGE;
 
 /// Where user mappings may lie.
 pub fn bounds() -> Bounds {
@@ -69,6 +69,14 @@ impl Platform for Own {
 
     fn file(&self, file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Arc<Object<Physical>>> {
         files::object(file, from, shared)
+    }
+
+    fn settle(&self, paged: &Paged, addr: usize, len: usize) -> Result<()> {
+        if eager::suits(len) {
+            paged.bring_all(addr, addr + len)?;
+            self.0.show_soon(addr, len);
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {
