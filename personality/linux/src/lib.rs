@@ -37,6 +37,7 @@ pub mod task;
 pub mod thread;
 pub mod time;
 pub mod trace;
+pub mod ring;
 pub mod uring;
 pub mod usage;
 pub mod user;
