@@ -84,9 +84,6 @@ pub fn ring_wait(seat: SeatOf<'_, Linux>, least: usize, nanos: u64) -> OutcomeOf
         }
         Some(Ring::Module(queue)) => {
             queue.ring();
-            if least == 0 {
-                return 0_isize.into();
-            }
             Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
         }
     }
