@@ -398,17 +398,6 @@ pub mod op {
 /// In the result of a notification: the bytes were copied.
 pub const NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 
-/// `struct io_uring_recvmsg_out`: what a buffer of a message begins with that a multishot operation has received. The sender, as many bytes as were asked for, the control
-/// messages, as many as were asked for, and the message itself are behind it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct RecvmsgOut {
-    pub name_len: u32,
-    pub control_len: u32,
-    pub payload_len: u32,
-    pub flags: u32,
-}
-
 /// Flags of single operations.
 pub mod flag {
     pub const FSYNC_DATASYNC: u32 = 1;

@@ -196,3 +196,6 @@ impl QueueGate for Ring {
         count
     }
 }
+
+#[cfg(test)]
+mod tests;
