@@ -8,9 +8,9 @@ use janua_abi::linux::Result;
 use janua_abi::ring;
 use janua_arch::Frame;
 
-use crate::context::Context;
 use crate::UserMemory;
 use crate::clock::Nanos;
+use crate::context::Context;
 use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
 

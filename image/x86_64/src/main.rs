@@ -11,7 +11,9 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{callgate::CallGate, int::Int, l4::L4, ring::Rings, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall};
+use janua_gate::{
+    callgate::CallGate, int::Int, l4::L4, ring::Rings, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall,
+};
 use janua_kernel::{Row, Run};
 use janua_object::fs::ext4;
 use janua_personality_invasive::config::Config;

@@ -397,7 +397,13 @@ impl<P: Personality> HomeQueue<P> {
 }
 
 /// A call that returns at once, made as the thread, and seen by trace and statistics if it `started`.
-fn plain_seen<P: Personality>(row: &'static Row<P>, run: CallFn<P>, seat: SeatOf<'_, P>, words: Words, started: Nanos) -> isize {
+fn plain_seen<P: Personality>(
+    row: &'static Row<P>,
+    run: CallFn<P>,
+    seat: SeatOf<'_, P>,
+    words: Words,
+    started: Nanos,
+) -> isize {
     let make = || match table::call(run, seat, words).poll() {
         Poll::Ready(result) => result,
         Poll::Pending => 0,

@@ -103,7 +103,8 @@ pub async fn send_and_notify(op: &Op, t: &Thread) -> Reply {
         Ok(false) => Reply::error(Errno::EOPNOTSUPP),
         Err(errno) => Reply::error(errno),
     };
-    let interrupted = op.is_cancelled() && (sent.result == Errno::EINTR.as_result() as i64 || is_restart_code(sent.result as isize));
+    let interrupted =
+        op.is_cancelled() && (sent.result == Errno::EINTR.as_result() as i64 || is_restart_code(sent.result as isize));
     let result = if interrupted { Errno::ECANCELED.as_result() as i64 } else { sent.result };
     // Whether there was room for it in the ring or not, the second is behind it.
     op.post_more(result, cqe::MORE);
