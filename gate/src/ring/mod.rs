@@ -67,7 +67,7 @@ struct Ring {
     watched: bool,
     /// Looks in vain since there was something.
     vain: AtomicU32,
-    /// The program is told that it has to announce what it submits.
+    /// The flags say that the program has to announce what it submits.
     announced: AtomicBool,
 }
 
