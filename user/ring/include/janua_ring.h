@@ -10,8 +10,8 @@
  *   while (janua_ring_end(&ring, &end))                         whatever is over
  *           use(end.tag, end.result);
  *
- * A ring is the thread's that opened it, and used by that thread. Its memory is the program's own: what is in it is the kernel's to read and nobody's to
- * trust, in either direction.
+ * A ring is the thread's that opened it, and used by that thread. Its memory is the program's own, and neither side
+ * trusts what is in it.
  *
  * Order: calls begin in any order and end in any order, but for linked ones. A call flagged JANUA_LINK lets the next begin when it has ended without an error,
  * JANUA_LINK_WHOLE with at least its third argument (all of a transfer), JANUA_LINK_HARD whatever it ended with; otherwise the rest of the chain ends with ECANCELED.
