@@ -103,6 +103,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn stand_in(_thread: &Thread<Self>) -> Option<Self::Thread> {
         None
     }
+    /// Whether calls of this row may be made by a stand-in, or are about the calling thread itself.
+    fn may_queue(_row: &'static Row<Self>) -> bool {
+        true
+    }
     /// A submission of the thread's is about to begin: from now on its stand-in has what the thread has, rights and files among it. Called by a
     /// module, whatever the thread does. An error is the submission's result: a call that is about the calling thread itself.
     fn lend(_thread: &Thread<Self>, _stand_in: &Thread<Self>, _row: &'static Row<Self>) -> Result<()> {

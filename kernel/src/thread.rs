@@ -241,6 +241,13 @@ impl<P: Personality> Thread<P> {
         Some(thread)
     }
 
+    /// As [`Thread::double`], for calls that are built in a slot of its own; what wakes them wakes this.
+    pub(crate) fn helper(owner: &Thread<P>, ext: P::Thread, waker: Waker) -> Option<Thread<P>> {
+        let mut thread = Thread::double(owner, ext)?;
+        thread.waker = waker;
+        Some(thread)
+    }
+
     /// Polls a future in which this thread, a [`Thread::double`], waits: what it came to, and the time at which it asks to be polled again.
     pub fn poll_for<F: Future + ?Sized>(&self, future: Pin<&mut F>, waker: &Waker) -> (Poll<F::Output>, Option<Nanos>) {
         self.deadline.store(u64::MAX, Ordering::Relaxed);

@@ -36,7 +36,7 @@ pub use compat::Compat;
 pub use console::Console;
 pub use context::{Context, Registers};
 pub use drive::{Carrier, Next, drive};
-pub use gate::{Entry, GateId, HostSignal, HostedGate, QueueGate, TrapGate, Way};
+pub use gate::{Entry, GateId, HostSignal, HostedGate, QueueGate, RingGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain};
 pub use host::{Host, HostFd, HostFiles, HostSockets, OwnedFd};
 pub use machine::{Machine, NewSpace, Spawn, SpawnKind};

@@ -10,6 +10,7 @@ mod apart;
 pub mod bare;
 pub mod bare32;
 mod calls;
+mod calls_by_ring;
 mod compat;
 mod files;
 mod gates;
@@ -191,6 +192,10 @@ pub const ROWS: &[Row] = &[
     row("ring-1", "io_uring: submit a nop and take its completion", Group::File, ring::nops::<1>),
     row("ring-32", "io_uring: 32 nops by one call", Group::File, ring::nops::<32>),
     row("ring-256", "io_uring: 256 nops by one call", Group::File, ring::nops::<256>),
+    row("by-ring-1", "gate ring: submit a getppid and take its result", Group::File, calls_by_ring::getppid::<1>),
+    row("by-ring-8", "gate ring: 8 getppid by one call", Group::File, calls_by_ring::getppid::<8>),
+    row("by-ring-32", "gate ring: 32 getppid by one call", Group::File, calls_by_ring::getppid::<32>),
+    row("by-ring-256", "gate ring: 256 getppid by one call", Group::File, calls_by_ring::getppid::<256>),
     row("xattr", "set and get an attribute of a file in memory", Group::File, seldom::xattr),
     row("lockf", "lock and unlock a part of a file (fcntl)", Group::File, seldom::lockf),
     row("sendfile-1", "lseek, and sendfile of 1 byte to a file in memory", Group::File, seldom::sendfile),

@@ -9,7 +9,7 @@ extern crate alloc;
 
 mod common;
 
-use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, seccomp::Seccomp, signal::Signal, sud::Sud};
+use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, ring::Rings, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
@@ -54,7 +54,7 @@ extern "C" fn _start() -> ! {
         invasive(machine);
     }
     let jail = KeyJail::start(machine, &HostedUser, machine.call_entry(), machine.ground());
-    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
+    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };
@@ -72,7 +72,7 @@ fn apart(gate: &'static dyn HostedGate) -> ! {
         refuse("the personality `invasive` does not run under the jail `process`");
     }
     let jail = KeyJail::start(machine, &CallerMemory, machine.call_entry(), None);
-    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
+    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

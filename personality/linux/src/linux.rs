@@ -138,6 +138,10 @@ impl Personality for Linux {
         Some(queue::stand_in(thread))
     }
 
+    fn may_queue(row: &'static Row<Linux>) -> bool {
+        queue::may_queue(row)
+    }
+
     fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Result<()> {
         queue::lend(thread, stand_in, row)
     }

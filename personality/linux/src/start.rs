@@ -10,7 +10,7 @@ use janua_kernel::{Place, Places};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
-use janua_port::{Asked, Host, Machine, Nanos};
+use janua_port::{Asked, Host, Machine, Nanos, RingGate};
 use janua_rt::executor::Policy;
 
 use crate::Kernel;
@@ -28,6 +28,7 @@ pub fn start(
     jail: Option<&'static dyn Jail>,
     config: &[u8],
     disk: Option<MountDisk>,
+    ring: Option<&'static dyn RingGate>,
 ) -> Result<Arc<Kernel>> {
     let config = BootConfig::decode(config)?;
     let root = config.mounts.first().ok_or(Errno::EINVAL)?;
@@ -37,6 +38,7 @@ pub fn start(
     };
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
     let kernel = boot::boot_on(machine, jail, config, vfs, context)?;
+    *kernel.ring_gate.write() = ring;
     procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
         refuse(machine, &why);

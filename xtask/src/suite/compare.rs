@@ -24,6 +24,7 @@ pub const MAILBOX: &str = "mailbox";
 pub const TRACED: &[&str] = &[
     "exec/",
     "futex/",
+    "gate/",
     "mm/f",
     "mm/membarrier",
     "mm/mp",

@@ -149,6 +149,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space().clone();
+    crate::ring::leave(thread);
     thread.close_queues();
     crate::uring::leave(thread);
     crate::uring::aio::forget(thread);

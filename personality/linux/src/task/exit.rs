@@ -95,6 +95,7 @@ pub fn leave_memory(thread: &Thread) {
 
 /// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
 pub fn end_thread(thread: &Thread) {
+    crate::ring::leave(thread);
     thread.close_queues();
     crate::uring::leave(thread);
     leave_memory(thread);

@@ -26,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_terminated", super::terminated),
     ("sandbox/apart_exit_codes", super::exit_codes),
     ("sandbox/apart_streams", super::streams),
+    ("sandbox/apart_ring", super::ring::ring),
 ];
 
 /// The host processes of a sandbox that have no command line: the kernel's, the one that guests' are made from, and guests' in the order of their making.
