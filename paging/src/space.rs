@@ -55,6 +55,12 @@ const BATCH: usize = 256;
 
 /// Pages of a file around one that is touched which get entries with it when they are in memory: an aligned group of this many.
 const AROUND: usize = 16;
+/// Pages of zeroes are touched one after another when so many before a page are there: as many again come with it, up to the most.
+const IN_A_ROW: usize = 16;
+const MOST_IN_A_ROW: usize = 128;
+/// Pages that come together in spaces that are large, and in those that are very large; and from how many pages on they are.
+const TOGETHER: [(usize, usize); 2] = [(1 << 18, 64), (1 << 14, 16)];
+
 /// Most pages that MADV_WILLNEED brings at a time.
 const AHEAD: usize = 512;
 
@@ -376,9 +382,22 @@ impl<F: Frames, T: Table> Space<F, T> {
         // What has lost the right to be written.
         let mut changed: Option<(usize, usize)> = None;
         let mut failed = Ok(());
+        let mut eager = inner.table.copies_at_fork();
         'regions: for (start, region) in inner.regions.iter().filter(|(_, region)| copied(region)) {
             let mut at = *start;
             while let Some((page, was)) = inner.table.next(at, region.end) {
+                at = page + PAGE;
+                if was.prot.write
+                    && eager > 0
+                    && let Some(frame) = self.frames.take_copy(was.frame)
+                {
+                    eager -= 1;
+                    failed = other.install(self.frames, page, Entry { frame, ..was });
+                    if failed.is_err() {
+                        break 'regions;
+                    }
+                    continue;
+                }
                 let entry = Entry { prot: Prot { write: false, ..was.prot }, ..was };
                 self.frames.share(entry.frame);
                 if let Err(errno) = other.install(self.frames, page, entry) {
@@ -391,7 +410,6 @@ impl<F: Frames, T: Table> Space<F, T> {
                     let _ = inner.table.set(page, entry);
                     changed = Some((changed.map_or(page, |(first, _)| first), page + PAGE));
                 }
-                at = page + PAGE;
             }
         }
         if let Some((first, end)) = changed {
@@ -588,10 +606,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         };
         if let Some(entry) = held {
             let own = shared || !frames.is_shared(entry.frame);
-            let frame = if own { entry.frame } else { frames.take().ok_or(Refused::NoMemory)? };
-            if !own {
-                frames.copy(entry.frame, frame);
-            }
+            let frame = if own { entry.frame } else { frames.take_copy(entry.frame).ok_or(Refused::NoMemory)? };
             if let Behind::Object { object, page: first, shared: true } = &behind {
                 object.note_store(first + (offset / PAGE) as u64);
             }
@@ -606,7 +621,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
             return Ok(frame);
         }
         let (frame, writable) = match &behind {
-            Behind::Zero => (frames.take().ok_or(Refused::NoMemory)?, true),
+            Behind::Zero => (self.zeroes(frames, page, start..end, prot).ok_or(Refused::NoMemory)?, true),
             Behind::Object { object, page: first, shared } => {
                 let number = first + (offset / PAGE) as u64;
                 let (frame, writable) = object.page(number, write && *shared).map_err(|missing| match missing {
@@ -615,10 +630,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
                     Missing::Absent => Stop::Absent(object.clone(), number),
                 })?;
                 if write && !shared {
-                    let own = frames.take();
-                    if let Some(own) = own {
-                        frames.copy(frame, own);
-                    }
+                    let own = frames.take_copy(frame);
                     frames.release(frame);
                     (own.ok_or(Refused::NoMemory)?, true)
                 } else {
@@ -634,6 +646,58 @@ impl<F: Frames, T: Table> Inner<F, T> {
             self.install_around(frames, page, start..end, (object, *first), rights(prot, false));
         }
         Ok(frame)
+    }
+
+    /// A frame of zeroes for a page that has none; where faults are dear, pages that will be wanted next get theirs with it.
+    fn zeroes(&mut self, frames: &F, page: usize, region: core::ops::Range<usize>, prot: Prot) -> Option<PageFrame> {
+        if !T::FAULTS_ARE_DEAR || !prot.write {
+            return frames.take();
+        }
+        let wanted = self.together(page, region);
+        let mut at = wanted.start;
+        let mut found = None;
+        while wanted.len() > PAGE && at < wanted.end {
+            let (first, count) = frames.take_row((wanted.end - at) / PAGE);
+            if count == 0 {
+                break;
+            }
+            for number in 0..count {
+                let (frame, here) = (PageFrame(first.0 + number), at + number * PAGE);
+                if here == page {
+                    found = Some(frame);
+                } else {
+                    // Without memory for the table it has no entry, and the frame was released.
+                    let _ = self.install(frames, here, Entry { frame, prot: rights(prot, true) });
+                }
+            }
+            at += count * PAGE;
+        }
+        found.or_else(|| frames.take())
+    }
+
+    /// Pages without entries, this one among them, that are to have theirs at a time.
+    fn together(&self, page: usize, region: core::ops::Range<usize>) -> core::ops::Range<usize> {
+        let is_there = |at: usize| region.contains(&at) && self.table.get(at).is_some();
+        let before = |pages: usize| page.checked_sub(pages * PAGE).is_some_and(is_there);
+        let (mut from, mut to) = (page, page + PAGE);
+        if let Some((_, group)) = TOGETHER.iter().find(|(least, _)| self.resident >= *least) {
+            let first = page & !(group * PAGE - 1);
+            (from, to) = (first.max(region.start), (first + group * PAGE).min(region.end));
+        }
+        if before(1) {
+            let mut row = 0;
+            let mut next = IN_A_ROW;
+            while next <= MOST_IN_A_ROW && before(next / 2) && before(next) {
+                (row, next) = (next, next * 2);
+            }
+            to = to.max((page + row * PAGE).min(region.end));
+        }
+        // Between those that are there already.
+        while from < page && (from..page).step_by(PAGE).any(is_there) {
+            from += PAGE;
+        }
+        let end = (page + PAGE..to).step_by(PAGE).find(|at| is_there(*at)).unwrap_or(to);
+        from..end
     }
 
     /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` is in

@@ -46,10 +46,15 @@ impl Record {
         rests
     }
 
+    /// Whether the next wait is one to be slept through.
+    pub fn will_rest(&self) -> bool {
+        self.rest > 0
+    }
+
     /// A wait was slept through that turned out short: a look may be worth it sooner.
     #[must_use]
     pub fn hopeful(self) -> Record {
-        Record { rest: self.rest / 2, ..self }
+        Record { rest: self.rest - self.rest / 16, ..self }
     }
 
     /// After a look in vain.

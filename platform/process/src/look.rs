@@ -51,6 +51,12 @@ impl Looks {
         RUNNING.load(Ordering::Relaxed) + LOOKING.load(Ordering::Relaxed) > cores as u32
     }
 
+    /// Whether the next [`Looks::begin`] most likely has the thread look on.
+    pub fn is_likely(&self) -> bool {
+        let cores = machine::get().cores();
+        cores > 1 && !self.record.will_rest() && !Looks::is_crowded(cores)
+    }
+
     /// Whether the thread is to look on; if it does so already, whether it may go on.
     pub fn begin(&mut self) -> bool {
         let cores = machine::get().cores();
