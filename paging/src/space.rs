@@ -55,6 +55,14 @@ const BATCH: usize = 256;
 
 /// Pages of a file around one that is touched which get entries with it when they are in memory: an aligned group of this many.
 const AROUND: usize = 16;
+/// Pages that are copied with one that is written, when as many before it were.
+const MOST_COPIED: usize = 32;
+/// Pages of a file's data that are copied together with one that is written: an aligned group of this many, where the mapping is not larger.
+const DATA: usize = 4;
+const MOST_DATA: usize = 64;
+/// Pages of a mapping of code that are given their entries before anybody runs them, where faults are dear.
+const MOST_CODE: usize = 512;
+
 /// Pages of zeroes are touched one after another when so many before a page are there: as many again come with it, up to the most.
 const IN_A_ROW: usize = 16;
 const MOST_IN_A_ROW: usize = 128;
@@ -100,7 +108,14 @@ impl<F: Frames, T: Table> Space<F, T> {
         }
         let mut inner = self.inner.lock();
         inner.cut(self.frames, start, end);
+        let code = match &behind {
+            Behind::Object { object, page, shared: false } if T::FAULTS_ARE_DEAR && prot.exec => Some((object.clone(), *page)),
+            _ => None,
+        };
         inner.insert(start, Region { end, prot, at_fork: AtFork::Copied, behind });
+        if let Some((object, first)) = code {
+            inner.expect_code(self.frames, start..end, (&object, first), rights(prot, false));
+        }
         Ok(())
     }
 
@@ -612,12 +627,20 @@ impl<F: Frames, T: Table> Inner<F, T> {
             }
             // Replaces an entry, which needs no memory.
             let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
-            if own {
+            let mut left = Vec::new();
+            let mut end_of_all = page + PAGE;
+            if T::FAULTS_ARE_DEAR && !shared {
+                end_of_all = self.write_around(frames, page, start..end, prot, &mut left);
+            }
+            if own && left.is_empty() {
                 self.table.flush_here(page, page + PAGE);
             } else {
-                self.table.flush(page, page + PAGE);
+                self.table.flush(page, end_of_all);
+            }
+            if !own {
                 frames.release(entry.frame);
             }
+            left.into_iter().for_each(|frame| frames.release(frame));
             return Ok(frame);
         }
         let (frame, writable) = match &behind {
@@ -640,6 +663,9 @@ impl<F: Frames, T: Table> Inner<F, T> {
         };
         let entry = Entry { frame, prot: rights(prot, writable) };
         self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
+        if T::FAULTS_ARE_DEAR && write && !shared && end - start <= MOST_DATA * PAGE {
+            self.copy_around(frames, page, start..end, &behind, prot);
+        }
         if let Behind::Object { object, page: first, .. } = &behind
             && !write
         {
@@ -675,6 +701,40 @@ impl<F: Frames, T: Table> Inner<F, T> {
         found.or_else(|| frames.take())
     }
 
+    /// A page of a private mapping may be written now: those around it that nobody else has may be as well, and where pages are written one after another
+    /// the next ones are copied. Frames that are to be released once processors have forgotten them come to `left`; returns where the copies end.
+    fn write_around(
+        &mut self,
+        frames: &F,
+        page: usize,
+        region: core::ops::Range<usize>,
+        prot: Prot,
+        left: &mut Vec<PageFrame>,
+    ) -> usize {
+        let group = page & !(AROUND * PAGE - 1);
+        for at in (group.max(region.start)..(group + AROUND * PAGE).min(region.end)).step_by(PAGE) {
+            if let Some(entry) = self.table.get(at).filter(|entry| !entry.prot.write && !frames.is_shared(entry.frame)) {
+                // Replaces an entry, which needs no memory.
+                let _ = self.table.set(at, Entry { prot: rights(prot, true), ..entry });
+            }
+        }
+        let is_written = |at: usize| region.contains(&at) && self.table.get(at).is_some_and(|entry| entry.prot.write);
+        let before = |pages: usize| page.checked_sub(pages * PAGE).is_some_and(is_written);
+        let (mut row, mut next) = (0, 2);
+        while next <= MOST_COPIED && before(next / 2) && before(next) {
+            (row, next) = (next, next * 2);
+        }
+        let end = (page + PAGE + row * PAGE).min(region.end);
+        for at in (page + PAGE..end).step_by(PAGE) {
+            let Some(entry) = self.table.get(at).filter(|entry| !entry.prot.write) else { return at };
+            let Some(frame) = frames.take_copy(entry.frame) else { return at };
+            // As above.
+            let _ = self.table.set(at, Entry { frame, prot: rights(prot, true) });
+            left.push(entry.frame);
+        }
+        end
+    }
+
     /// Pages without entries, this one among them, that are to have theirs at a time.
     fn together(&self, page: usize, region: core::ops::Range<usize>) -> core::ops::Range<usize> {
         let is_there = |at: usize| region.contains(&at) && self.table.get(at).is_some();
@@ -698,6 +758,44 @@ impl<F: Frames, T: Table> Inner<F, T> {
         }
         let end = (page + PAGE..to).step_by(PAGE).find(|at| is_there(*at)).unwrap_or(to);
         from..end
+    }
+
+    /// A page of a program's data was written: so will those around it be, as they are made what they are to be when the program begins. Those in memory that have
+    /// no entries yet get their copies.
+    fn copy_around(&mut self, frames: &F, page: usize, region: core::ops::Range<usize>, behind: &Behind<F>, prot: Prot) {
+        let Behind::Object { object, page: first, .. } = behind else { return };
+        let group = page & !(DATA * PAGE - 1);
+        let (from, to) = (group.max(region.start), (group + DATA * PAGE).min(region.end));
+        let number = |addr: usize| first + ((addr - region.start) / PAGE) as u64;
+        let mut found = [(0, PageFrame(0)); DATA];
+        let count = object.resident_pages(number(from)..number(to), &mut found);
+        for (at, frame) in &found[..count] {
+            let at = region.start + (at - first) as usize * PAGE;
+            if self.table.get(at).is_none()
+                && let Some(own) = frames.take_copy(*frame)
+            {
+                // Without memory for the table it has no entry, and the frame was released.
+                let _ = self.install(frames, at, Entry { frame: own, prot: rights(prot, true) });
+            }
+            frames.release(*frame);
+        }
+    }
+
+    /// Code that is mapped will be run: pages of it that are in memory get their entries at once, of the first [`MOST_CODE`].
+    fn expect_code(&mut self, frames: &F, range: core::ops::Range<usize>, (object, first): (&Object<F>, u64), prot: Prot) {
+        let end = range.end.min(range.start + MOST_CODE * PAGE);
+        for page in (range.start..end).step_by(AROUND * PAGE) {
+            // By groups of its own, which begin where the range does.
+            let mut found = [(0, PageFrame(0)); AROUND];
+            let number = first + ((page - range.start) / PAGE) as u64;
+            let count = object.resident_pages(number..number + ((end - page) / PAGE).min(AROUND) as u64, &mut found);
+            for (at, frame) in &found[..count] {
+                let at = range.start + (at - first) as usize * PAGE;
+                // Without memory for the table it has no entry, and the frame was released.
+                let _ = self.install(frames, at, Entry { frame: *frame, prot });
+            }
+        }
+        self.table.expect(range.start, end);
     }
 
     /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` is in

@@ -23,6 +23,8 @@ pub struct NoMemory;
 pub trait Table: Send + 'static {
     /// A fault costs as much as many pages: those that will be wanted next get their entries before anybody asks for them.
     const FAULTS_ARE_DEAR: bool = false;
+    /// Where faults are dear: the entries of a range are used soon.
+    fn expect(&mut self, _start: usize, _end: usize) {}
     /// How many pages that may be written are copied when the space is copied for a fork. The others are shared until they are written, which
     /// costs each side a fault. Nobody may write them meanwhile.
     fn copies_at_fork(&self) -> usize {

@@ -36,6 +36,8 @@ impl Record {
     const MOST_FAILURES: u16 = 8;
     /// A new thread has proved nothing yet.
     pub const NEW: Record = Record { rest: 2, failures: 1 };
+    /// The same where a look in vain costs more: most of those that are new end soon.
+    pub const DOUBTED: Record = Record { rest: 15, failures: 4 };
     /// After a success.
     pub const PROVEN: Record = Record { rest: 0, failures: 0 };
 

@@ -31,7 +31,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub const NEW: Looks = Looks { record: Record::NEW, runs: false, looks: false, since: 0, end: 0 };
+    pub const NEW: Looks = Looks { record: Record::DOUBTED, runs: false, looks: false, since: 0, end: 0 };
 
     /// The guest runs from now on.
     pub fn begins(&mut self) {

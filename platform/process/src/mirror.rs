@@ -240,8 +240,6 @@ impl Inner {
                 continue;
             }
             let change = match word.shown() {
-                // Rights that nobody has asked for come with the fault that does.
-                Some(_) if page != addr => continue,
                 Some(_) => Change::Protect { addr: page, pages: 1, rights },
                 None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
             };
@@ -354,27 +352,29 @@ impl Mirror {
         self.inner.lock().pending.push(Change::Unmap { addr: stub::word(), pages: 1 });
     }
 
-    /// A fork's child is shown, in its first trip, what it is most likely to touch: the code that its parent has, and what its parent writes.
+    /// A fork's child is shown, in its first trip, what it is most likely to touch: the code that its parent has, and what its parent writes; then the rest.
     pub fn inherit(&self, parent: &Mirror) {
         let parent = parent.inner.lock();
         let mut inner = self.inner.lock();
         let mut changes = Vec::new();
-        'all: for (number, chunk) in &parent.chunks {
-            for (at, theirs) in chunk.words.iter().enumerate() {
-                let Some(shown) = theirs.shown() else { continue };
-                let addr = number * CHUNK + at * PAGE;
-                let word = inner.word(addr);
-                let (rights, frame) = (word.rights(), word.frame());
-                let is_likely = unpack(rights).write || unpack(shown & rights).exec;
-                if !word.is_present() || word.shown().is_some() || !is_likely {
-                    continue;
+        'all: for likely in [true, false] {
+            for (number, chunk) in &parent.chunks {
+                for (at, theirs) in chunk.words.iter().enumerate() {
+                    let Some(shown) = theirs.shown() else { continue };
+                    let addr = number * CHUNK + at * PAGE;
+                    let word = inner.word(addr);
+                    let (rights, frame) = (word.rights(), word.frame());
+                    let is_likely = unpack(rights).write || unpack(shown & rights).exec;
+                    if !word.is_present() || rights == 0 || word.shown().is_some() || is_likely != likely {
+                        continue;
+                    }
+                    note(&mut changes, Change::Map { addr, pages: 1, frame, rights });
+                    if changes.len() > INHERITED {
+                        changes.pop();
+                        break 'all;
+                    }
+                    inner.put(addr, word.show(Some(rights)));
                 }
-                note(&mut changes, Change::Map { addr, pages: 1, frame, rights });
-                if changes.len() > INHERITED {
-                    changes.pop();
-                    break 'all;
-                }
-                inner.put(addr, word.show(Some(rights)));
             }
         }
         inner.pending.append(&mut changes);
@@ -545,6 +545,25 @@ pub struct Shown(pub Arc<Mirror>);
 
 impl Table for Shown {
     const FAULTS_ARE_DEAR: bool = true;
+
+    fn expect(&mut self, start: usize, end: usize) {
+        let mut inner = self.0.inner.lock();
+        let mut changes = Vec::new();
+        let mut at = start;
+        while let Some((addr, entry)) = inner.next(at, end) {
+            let word = inner.word(addr);
+            if word.shown().is_none() && word.rights() != 0 {
+                note(&mut changes, Change::Map { addr, pages: 1, frame: entry.frame, rights: word.rights() });
+                inner.put(addr, word.show(Some(word.rights())));
+            }
+            at = addr + PAGE;
+        }
+        if !changes.is_empty() {
+            inner.pending.append(&mut changes);
+            // Before anybody runs, who would find what is said to be there missing.
+            self.0.waiting.store(true, Ordering::SeqCst);
+        }
+    }
 
     fn copies_at_fork(&self) -> usize {
         // Others would go on writing.
