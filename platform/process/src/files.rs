@@ -290,7 +290,9 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
     };
     let found = known(&FILES.lock());
     if let Some((known, object)) = found {
-        known.renew(file, from)?;
+        if known.shared.load(Ordering::Relaxed) {
+            known.renew(file, from)?;
+        }
         return Ok(object);
     }
     forget_unused();

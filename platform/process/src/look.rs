@@ -116,7 +116,8 @@ impl Looks {
             return false;
         }
         if !crowded {
-            self.record = self.record.failed();
+            // What has looked on in vain once calls no longer for a while, most likely.
+            self.record = if self.record == Record::PROVEN { Record::DOUBTED } else { self.record.failed() };
         }
         self.stop();
         true

@@ -282,8 +282,10 @@ pub struct Mirror {
     inner: Mutex<Inner>,
     /// The threads whose host threads are in that process.
     threads: Mutex<Vec<Arc<Thread>>>,
-    /// Changes wait for the next thread that goes to user code.
+    /// Changes wait for the next thread that goes to user code, and somebody waits for them.
     waiting: AtomicBool,
+    /// The same where nobody does.
+    expected: AtomicBool,
     /// Becomes another when they have been made.
     made: AtomicU32,
     /// How often the host's mappings have been changed.
@@ -304,6 +306,7 @@ impl Mirror {
             inner: Mutex::default(),
             threads: Mutex::default(),
             waiting: AtomicBool::new(false),
+            expected: AtomicBool::new(false),
             made: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             pid: AtomicU32::new(0),
@@ -459,7 +462,7 @@ impl Mirror {
 
     /// Whether changes wait.
     pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst)
+        self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst)
     }
 
     /// Makes the changes that wait, by the calling thread's own host thread.
@@ -479,6 +482,7 @@ impl Mirror {
     /// Makes changes, the pending ones among them, so that nothing waits any more.
     fn make_all(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
         self.make(inner, tracee, changes)?;
+        self.expected.store(false, Ordering::SeqCst);
         if self.waiting.swap(false, Ordering::SeqCst) {
             self.made.fetch_add(1, Ordering::SeqCst);
             janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
@@ -532,7 +536,7 @@ impl Mirror {
         self.waiting.store(true, Ordering::SeqCst);
         let made = self.made.load(Ordering::SeqCst);
         for thread in self.threads() {
-            while thread.may_run() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
+            while thread.may_run() && self.waiting.load(Ordering::SeqCst) && self.made.load(Ordering::SeqCst) == made {
                 thread.interrupt();
                 moment(&self.made, made);
             }
@@ -561,7 +565,7 @@ impl Table for Shown {
         if !changes.is_empty() {
             inner.pending.append(&mut changes);
             // Before anybody runs, who would find what is said to be there missing.
-            self.0.waiting.store(true, Ordering::SeqCst);
+            self.0.expected.store(true, Ordering::SeqCst);
         }
     }
 

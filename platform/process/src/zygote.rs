@@ -28,7 +28,7 @@ use crate::mailbox;
 use crate::mirror::Pages;
 use crate::physical::{MEMORY, Physical};
 use crate::stub::{self, Request};
-use crate::tracee::{has_ended, moment};
+use crate::tracee::has_ended;
 
 global_asm!(
     ".pushsection .text.janua_zygote, \"ax\", @progbits",
@@ -187,6 +187,7 @@ pub fn make(pages: Pages) -> Result<u32> {
     const MADE: u32 = 3;
     /// The machine stands still.
     const LONG: u64 = 10_000_000_000;
+    const LOOK: u64 = 10_000_000;
     let mut slot = ZYGOTE.lock();
     let Some(Zygote { pid, word }) = *slot else { return Err(Errno::EAGAIN) };
     let place = Physical::pointer(word);
@@ -214,7 +215,8 @@ pub fn make(pages: Pages) -> Result<u32> {
         if state == MADE {
             break;
         }
-        moment(word, state);
+        // It is woken; now and then it looks whether there is still somebody who would.
+        spawn::park(word, state, Some(HostClock.monotonic() + LOOK));
         if word.load(Ordering::SeqCst) != MADE && has_ended(pid) {
             *slot = None;
             return Err(Errno::EAGAIN);
