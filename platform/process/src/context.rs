@@ -1,6 +1,7 @@
 //! What the machine has of a guest thread, for any thread of the kernel.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_platform_linux::{area, boot, clock, usage};
@@ -188,7 +189,7 @@ impl Context for ProcessContext {
     fn work_for(&self, on: bool) {
         let serves = if on { self.0.area() as u32 + 1 } else { 0 };
         let here = janua_platform_linux::context::here();
-        area::of(here).serves.store(serves, core::sync::atomic::Ordering::Relaxed);
+        area::of(here).serves.store(serves, Ordering::Relaxed);
     }
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
@@ -228,7 +229,10 @@ impl Context for ProcessContext {
         let counted = counted.unwrap_or_default();
         // The host tells it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
-        Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), ..counted })
+        // The host counts its own, of which one may bring many pages, and none where it was told to bring them.
+        let faults = if whole_task { self.0.mirror().faults() } else { self.0.faults.load(Ordering::Relaxed) };
+        let minor_faults = counted.minor_faults.max(faults);
+        Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), minor_faults, ..counted })
     }
     fn resident(&self) -> Option<u64> {
         Some(ProcessSpace::of(&self.space()).bytes().0)

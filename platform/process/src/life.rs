@@ -416,6 +416,7 @@ impl Traced<'_> {
         // Each page that has come with it would have been one.
         let pages = space.bytes().0.saturating_sub(before) / PAGE as u64;
         self.thread.faults.fetch_add(pages.max(1), Ordering::Relaxed);
+        mirror.note_faults(pages.max(1));
         let mut tracee = self.thread.tracee.lock();
         if mirror.bring(&mut tracee, addr).is_err() {
             self.guest.ended_outside();

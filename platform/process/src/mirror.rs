@@ -298,6 +298,8 @@ pub struct Mirror {
     ended: AtomicU64,
     /// Not all of its threads can be ended.
     abandoned: AtomicBool,
+    /// Pages that have come by faults.
+    faults: AtomicU64,
 }
 
 impl Mirror {
@@ -313,6 +315,7 @@ impl Mirror {
             barriers: AtomicU32::new(0),
             ended: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
         })
     }
 
@@ -327,6 +330,16 @@ impl Mirror {
         let threads = self.threads.lock();
         let alive: u64 = threads.iter().map(|thread| thread.used_in_kernel()).sum();
         self.ended.load(Ordering::Relaxed) + alive
+    }
+
+    /// So many pages have come by a fault.
+    pub fn note_faults(&self, pages: u64) {
+        self.faults.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Pages that have come by faults.
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
     }
 
     pub fn barriers(&self) -> u32 {
@@ -566,6 +579,8 @@ impl Table for Shown {
             inner.pending.append(&mut changes);
             // Before anybody runs, who would find what is said to be there missing.
             self.0.expected.store(true, Ordering::SeqCst);
+            // And who has found it missing meanwhile tries again.
+            self.0.changes.fetch_add(1, Ordering::SeqCst);
         }
     }
 
