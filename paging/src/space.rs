@@ -86,12 +86,14 @@ struct Inner<F: Frames, T: Table> {
     /// Entries in the table.
     resident: usize,
     most_resident: usize,
+    /// Entries that have been made, and pages that have been copied.
+    brought: u64,
 }
 
 impl<F: Frames, T: Table> Space<F, T> {
     /// An empty space over an empty table.
     pub fn new(frames: &'static F, table: T) -> Arc<Space<F, T>> {
-        let inner = Inner { table, regions: BTreeMap::new(), resident: 0, most_resident: 0 };
+        let inner = Inner { table, regions: BTreeMap::new(), resident: 0, most_resident: 0, brought: 0 };
         Arc::new_cyclic(|this| Space { frames, inner: Mutex::new(inner), this: this.clone() })
     }
 
@@ -372,6 +374,11 @@ impl<F: Frames, T: Table> Space<F, T> {
         (inner.resident, inner.most_resident)
     }
 
+    /// Pages that faults and copies have brought so far.
+    pub fn brought(&self) -> u64 {
+        self.inner.lock().brought
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         let mut inner = self.inner.lock();
@@ -587,6 +594,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         match self.table.set(page, entry) {
             Ok(()) => {
                 self.resident += 1;
+                self.brought += 1;
                 self.most_resident = self.most_resident.max(self.resident);
                 Ok(())
             }
@@ -627,6 +635,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
             }
             // Replaces an entry, which needs no memory.
             let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
+            self.brought += 1;
             let mut left = Vec::new();
             let mut end_of_all = page + PAGE;
             if T::FAULTS_ARE_DEAR && !shared {
@@ -731,6 +740,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
             // As above.
             let _ = self.table.set(at, Entry { frame, prot: rights(prot, true) });
             left.push(entry.frame);
+            self.brought += 1;
         }
         end
     }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use janua_abi::linux::signal::{SIGBUS, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
-use janua_paging::{Access, PAGE, Refused};
+use janua_paging::{Access, Refused};
 use janua_platform_linux::clock::HostClock;
 use janua_platform_linux::machine as linux;
 use janua_platform_linux::{exception, spawn, sys};
@@ -411,10 +411,10 @@ impl Traced<'_> {
     fn page_fault(&self, mirror: &Mirror, addr: usize, access: Access) -> core::result::Result<(), Refused> {
         let space = self.thread.space.lock().clone();
         let space = ProcessSpace::of(&space);
-        let before = space.bytes().0;
+        let before = space.paged().brought();
         space.fault(addr, access)?;
         // Each page that has come with it would have been one.
-        let pages = space.bytes().0.saturating_sub(before) / PAGE as u64;
+        let pages = space.paged().brought().saturating_sub(before);
         self.thread.faults.fetch_add(pages.max(1), Ordering::Relaxed);
         mirror.note_faults(pages.max(1));
         let mut tracee = self.thread.tracee.lock();
