@@ -508,7 +508,7 @@ impl Mirror {
         let everything = stub::unmap(0, mailbox::places().start);
         let is_cleared = inner.chunks.is_empty() && changes.len() > 1;
         let requests: Vec<Request> = if is_cleared {
-            // Of whatever else there is, which is nobody's mapping.
+            // Of whatever else there is, which no guest has mapped.
             let rest = changes.iter().filter(|change| !change.is_guests());
             core::iter::once(everything).chain(rest.map(Change::request)).collect()
         } else {

@@ -161,7 +161,7 @@ impl Near {
     }
 }
 
-// Who is not there any more is nobody's to set free.
+// Once it is gone there is nothing left to set free.
 impl Drop for Near {
     fn drop(&mut self) {
         self.shared.since.store(0, Ordering::Relaxed);

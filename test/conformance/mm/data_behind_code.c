@@ -19,7 +19,7 @@ int main(void)
 	T(madvise(m + 4096, 4096, MADV_DONTNEED) == 0);
 	((void (*)(int))(m + 4096 - sizeof store))(77);
 	T(*(int *)(m + 4096) == 77);
-	/* And one that lies across the border into a page that may not be run is not fetched. */
+	/* And one across the border into a page that may not be run is not fetched. */
 	pid_t p = fork();
 	if (!p) {
 		mprotect(m, 4096, PROT_READ | PROT_WRITE);

@@ -193,7 +193,7 @@ print(sum(own[::4096]), sum(inside[::4096]))
     if stored == [200, 200, 7] { Ok(()) } else { Err(format!("outside the file has {stored:?}")) }
 }
 
-/// When memory is used up who has most is ended, whoever asks for more.
+/// When memory is used up who has most is ended, not the one that asks for more.
 pub fn memory_used_up(s: &Sandbox) -> Result<(), String> {
     const SCRIPT: &str = r#"
 cat >/tmp/touch.py <<'END'
