@@ -229,7 +229,7 @@ impl Context for ProcessContext {
         let counted = counted.unwrap_or_default();
         // The host tells it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
-        // The host counts its own, of which one may bring many pages, and none where it was told to bring them.
+        // The host counts its own, of which one may bring many pages, and none where it was given an order to bring them.
         let faults = if whole_task { self.0.mirror().faults() } else { self.0.faults.load(Ordering::Relaxed) };
         let minor_faults = counted.minor_faults.max(faults);
         Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), minor_faults, ..counted })

@@ -476,7 +476,7 @@ impl Traced<'_> {
     }
 
     /// There was no page: whether there is one now, or the thread has something else to do, its end perhaps. Who is ended for memory is the service thread's to
-    /// choose, which looks on as long as guests have more mapped than there is: the one that has most.
+    /// choose, which keeps looking as long as guests have more mapped than there is: the one that has most.
     fn waits_for_memory(&self) -> bool {
         /// It may have to end one after another.
         const PATIENCE: Nanos = 5_000_000_000;
