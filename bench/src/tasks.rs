@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_errors_are_told() {
+    fn times_are_read_and_errors_are_reported() {
         let mut samples = vec![Vec::new(); 6];
         read_times("rate 2e9\r\nrow task0 4000\r\nrow task5 2000\r\n", &mut samples).unwrap();
         assert_eq!((samples[0].as_slice(), samples[5].as_slice()), ([2000.0].as_slice(), [1000.0].as_slice()));

@@ -1,7 +1,7 @@
 //! Syscall cores: threads of the kernel's own that take the turns of the modules that are on them.
 //!
 //! A core that has nothing to do *looks* for calls for a while before it sleeps: a call handed over then is begun at once and without a host call. That
-//! somebody looks can be seen ([`Core::claim`]), and whoever claims it has the core for one call. A core that has looked in vain lets longer pass before
+//! somebody looks can be seen ([`Core::claim`]), and who claims it has the core for one call. A core that has looked in vain lets longer pass before
 //! it looks again, so that one nobody has use for burns nothing.
 
 use alloc::boxed::Box;
@@ -304,7 +304,7 @@ impl Cores {
     pub fn move_to(&self, module: usize, core: usize) -> bool {
         let (Some(module), Some(core)) = (self.modules.get(module), self.cores.get(core)) else { return false };
         module.move_to(core.number);
-        // What is in its queue is the new core's: whoever rang the old one had left its call before.
+        // What is in its queue is the new core's: who rang the old one had left its call before.
         core.ring();
         true
     }

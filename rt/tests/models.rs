@@ -465,6 +465,29 @@ fn a_call_that_is_taken_back_is_made_once() {
             assert_eq!(self.made.fetch_add(1, Ordering::Relaxed), 0, "made twice");
             1 + self.work.load(Ordering::Relaxed)
         }
+        /// What the module does.
+        fn serve(&self) {
+            // Popped before it is known whether the thread still wants it.
+            let popped = std::mem::take(&mut *self.queued.lock().unwrap());
+            if popped && wake::begin(&self.word) {
+                let result = self.make();
+                wake::finish(&self.word);
+                self.ending.store(result, Ordering::Release);
+                self.raise(&self.home);
+            }
+        }
+        /// Waits until `word` is raised and `done` holds.
+        fn wait(&self, word: &AtomicU32, done: impl Fn() -> bool) {
+            loop {
+                wake::rearm(word);
+                if done() {
+                    break;
+                }
+                if wake::intend_to_park(word) {
+                    self.futex.sleep(word, wake::PARKED);
+                }
+            }
+        }
     }
     bounded(3).check(|| {
         let word = || AtomicU32::new(wake::QUIET);
@@ -480,16 +503,7 @@ fn a_call_that_is_taken_back_is_made_once() {
         wake::send(&shared.word);
         let module = {
             let shared = shared.clone();
-            thread::spawn(move || {
-                // Popped before it is known whether the thread still wants it.
-                let popped = std::mem::take(&mut *shared.queued.lock().unwrap());
-                if popped && wake::begin(&shared.word) {
-                    let result = shared.make();
-                    wake::finish(&shared.word);
-                    shared.ending.store(result, Ordering::Release);
-                    shared.raise(&shared.home);
-                }
-            })
+            thread::spawn(move || shared.serve())
         };
         let kicker = {
             let shared = shared.clone();
@@ -503,26 +517,10 @@ fn a_call_that_is_taken_back_is_made_once() {
             wake::rearm(&shared.word);
             shared.make();
         } else {
-            loop {
-                wake::rearm(&shared.home);
-                if shared.ending.load(Ordering::Acquire) != 0 {
-                    break;
-                }
-                if wake::intend_to_park(&shared.home) {
-                    shared.futex.sleep(&shared.home, wake::PARKED);
-                }
-            }
+            shared.wait(&shared.home, || shared.ending.load(Ordering::Acquire) != 0);
         }
         // What comes next at home sees the kick.
-        loop {
-            wake::rearm(&shared.word);
-            if shared.work.load(Ordering::Relaxed) == 1 {
-                break;
-            }
-            if wake::intend_to_park(&shared.word) {
-                shared.futex.sleep(&shared.word, wake::PARKED);
-            }
-        }
+        shared.wait(&shared.word, || shared.work.load(Ordering::Relaxed) == 1);
         module.join().unwrap();
         kicker.join().unwrap();
         assert_eq!(shared.made.load(Ordering::Relaxed), 1);

@@ -1,6 +1,6 @@
 //! What an instruction does with memory.
 
-use iced_x86::{InstructionInfoFactory, OpAccess};
+use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess};
 
 use crate::decode;
 
@@ -14,6 +14,14 @@ pub fn only_stores(code: &[u8], wide: bool) -> bool {
     let stores =
         |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::ReadCondWrite | OpAccess::CondWrite);
     !used.is_empty() && used.iter().all(|memory| stores(memory.access()))
+}
+
+/// Whether the instruction at the start of code goes on beyond its first `len` bytes, which alone are known for sure: then it cannot be fetched without the
+/// others. `compat`: it is 32-bit code.
+pub fn goes_on_beyond(code: &[u8], compat: bool, len: usize) -> bool {
+    let mut decoder = Decoder::new(if compat { 32 } else { 64 }, code.get(..len).unwrap_or(code), DecoderOptions::NONE);
+    // Where it is cut off there is none.
+    decoder.decode().is_invalid()
 }
 
 #[cfg(test)]
@@ -36,5 +44,14 @@ mod tests {
         assert!(!only_stores(&[0xa1, 0, 0, 0, 0xc0], false), "mov eax, [0xc0000000]");
         assert!(!only_stores(&[0x90], true), "nop");
         assert!(!only_stores(&[], true) && !only_stores(&[], false));
+    }
+
+    #[test]
+    fn an_instruction_goes_on_until_its_last_byte() {
+        let load = [0x48, 0x8b, 0x05, 1, 0, 0, 0, 0xc3];
+        assert!((1..7).all(|len| goes_on_beyond(&load, false, len)), "mov rax, [rip + 1]");
+        assert!(!goes_on_beyond(&load, false, 7) && !goes_on_beyond(&load, false, 8));
+        // inc eax, then a load; in 64-bit code a prefix.
+        assert!(!goes_on_beyond(&[0x40], true, 1) && goes_on_beyond(&[0x40], false, 1));
     }
 }

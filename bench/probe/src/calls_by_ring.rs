@@ -53,7 +53,7 @@ impl Drop for Opened {
 /// Rows `by-ring-N`: so many getppid(2), each filled in, submitted by one store, made while the program waits, and their results read.
 pub fn getppid<const N: usize>(meter: &Meter) -> Samples {
     // SAFETY: numbers, for which all bits zero are a value.
-    let mut memory: Box<Memory> = unsafe { Box::<Memory>::new_zeroed().assume_init() };
+    let mut memory: Box<Memory> = unsafe { Box::new(core::mem::MaybeUninit::<Memory>::zeroed()).assume_init() };
     let at = (&raw mut *memory) as usize;
     // SAFETY: memory for a ring of this size, until `Opened` is dropped.
     let opened = unsafe { sys::call::<OPEN>([at, ENTRIES, ENTRIES, 1, 0, 0]) };

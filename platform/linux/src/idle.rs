@@ -36,6 +36,8 @@ impl Record {
     const MOST_FAILURES: u16 = 8;
     /// A new thread has proved nothing yet.
     pub const NEW: Record = Record { rest: 2, failures: 1 };
+    /// The same where a look in vain costs more: most of those that are new end soon.
+    pub const DOUBTED: Record = Record { rest: 15, failures: 4 };
     /// After a success.
     pub const PROVEN: Record = Record { rest: 0, failures: 0 };
 
@@ -46,10 +48,15 @@ impl Record {
         rests
     }
 
+    /// Whether the next wait is one to be slept through.
+    pub fn will_rest(&self) -> bool {
+        self.rest > 0
+    }
+
     /// A wait was slept through that turned out short: a look may be worth it sooner.
     #[must_use]
     pub fn hopeful(self) -> Record {
-        Record { rest: self.rest / 2, ..self }
+        Record { rest: self.rest - self.rest / 16, ..self }
     }
 
     /// After a look in vain.

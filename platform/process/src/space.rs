@@ -51,7 +51,11 @@ pub fn copy(space: &ProcessSpace) -> Result<Arc<ProcessSpace>> {
 /// The last host thread of a process has been let go: waits for the process' end, and gives back what it had.
 pub fn reap(mirror: &Mirror) {
     let pid = mirror.pid();
-    if pid != 0 {
+    if mirror.is_abandoned() && pid != 0 && !tracee::has_ended(pid) {
+        // Nobody waits for it, and its pages stay its own.
+        return;
+    }
+    if pid != 0 && !mirror.is_abandoned() {
         let _ = tracee::wait(pid);
     }
     for page in mirror.take_pages() {
