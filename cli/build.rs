@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 fn main() {
-    bare("x86_64");
-    bare("leon3");
+    optional("x86_64");
+    optional("leon3");
+    optional("linux-l4");
     programs("x86_64");
     programs("leon3");
     programs("l4");
@@ -70,13 +71,13 @@ fn plugin() {
     embed("JANUA_TLB_PLUGIN", named.unwrap_or(last));
 }
 
-/// The image for a bare machine. A command without it says so when it is asked to boot.
-fn bare(platform: &str) {
-    let name = format!("JANUA_IMAGE_{}", platform.to_uppercase());
+/// The image for a bare machine, or of the personality `l4v2` for Linux. A command without it says so when it is asked for it.
+fn optional(image: &str) {
+    let name = format!("JANUA_IMAGE_{}", image.to_uppercase().replace('-', "_"));
     println!("cargo::rerun-if-env-changed={name}");
     let named = std::env::var_os(&name).map(PathBuf::from);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let last = here().join(target).join(format!("image/janua-{platform}"));
+    let last = here().join(target).join(format!("image/janua-{image}"));
     embed(&name, named.unwrap_or(last));
 }
 

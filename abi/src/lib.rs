@@ -5,3 +5,4 @@
 pub mod invasive;
 pub mod l4v2;
 pub mod linux;
+pub mod ring;

@@ -42,10 +42,17 @@ impl Tree {
         Ok(())
     }
 
+    /// The janua command in it.
+    pub const PROGRAM: &str = "/janua";
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
     /// The arguments that make janua run a program there, with that many processors.
     pub fn boot_arguments(&self, processors: u8) -> Vec<String> {
         let tree = self.0.display().to_string();
-        ["boot", "--smp", &processors.to_string(), "--ramfs", &tree, "--", "/janua"].map(String::from).to_vec()
+        ["boot", "--smp", &processors.to_string(), "--ramfs", &tree, "--", Tree::PROGRAM].map(String::from).to_vec()
     }
 }
 

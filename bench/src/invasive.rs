@@ -357,7 +357,7 @@ fn windows(said: &str) -> Vec<f64> {
 }
 
 /// What a program that succeeds writes: its output, and the rest.
-fn output(command: &mut Command) -> Result<(String, String), String> {
+pub fn output(command: &mut Command) -> Result<(String, String), String> {
     let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -13,12 +13,14 @@ pub mod emulated;
 mod invasive;
 mod machine;
 pub mod model;
+mod pingpong;
 mod print;
 mod probe;
 mod programs;
 pub mod report;
 mod rows;
 pub mod stats;
+pub mod tasks;
 mod whole;
 
 use std::fs::File;
@@ -85,15 +87,22 @@ impl Failure {
 pub fn run(plan: &Plan) -> Result<(), Failure> {
     // Before minutes are spent.
     let create = || plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose();
-    let (file, measurement) = if plan.kind == Kind::Invasive {
-        (create()?, invasive::measure(plan)?)
-    } else {
-        let rows = rows::chosen(plan)?;
-        let choice = choice::discover(plan)?;
-        (create()?, rows::measure(plan, &rows, choice))
+    let (file, measurement) = match plan.kind {
+        Kind::Invasive => (create()?, invasive::measure(plan)?),
+        Kind::Pingpong => (create()?, pingpong::measure(plan)?),
+        _ => {
+            let rows = rows::chosen(plan)?;
+            let choice = choice::discover(plan)?;
+            (create()?, rows::measure(plan, &rows, choice))
+        }
     };
+    deliver(&measurement, file)
+}
+
+/// Prints the table, and writes the file if there is one.
+fn deliver(measurement: &Measurement, file: Option<(&std::path::Path, File)>) -> Result<(), Failure> {
     // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(print::table(&measurement).as_bytes());
+    let _ = std::io::stdout().lock().write_all(print::table(measurement).as_bytes());
     if let Some((path, mut file)) = file {
         let text = measurement.to_json();
         file.write_all(text.as_bytes()).map_err(|error| Failure(format!("{}: {error}", path.display())))?;

@@ -26,6 +26,10 @@ pub enum Kind {
     Scale,
     /// Calls of the invasive personality, in its configurations.
     Invasive,
+    /// The six tasks of a thesis, with calls at home and away.
+    Tasks,
+    /// Calls and messages of L4.
+    Pingpong,
 }
 
 impl Kind {
@@ -36,6 +40,8 @@ impl Kind {
             Kind::Apps => "apps",
             Kind::Scale => "scale",
             Kind::Invasive => "invasive",
+            Kind::Tasks => "tasks",
+            Kind::Pingpong => "pingpong",
         }
     }
 }

@@ -33,6 +33,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Pair => "round trips",
         Group::Process => "processes",
         Group::Time => "time",
+        Group::Step => "steps of the path",
         Group::Scale(curve) => curve.title(),
     }
 }
@@ -41,6 +42,7 @@ fn kind_of(group: Group) -> Kind {
     match group {
         Group::Timer | Group::Gate | Group::Article | Group::Function | Group::Null => Kind::Gates,
         Group::File | Group::Memory | Group::Pair | Group::Process | Group::Time => Kind::Calls,
+        Group::Step => Kind::Pingpong,
         Group::Scale(_) => Kind::Scale,
     }
 }
@@ -53,6 +55,8 @@ pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
         Kind::Calls | Kind::Scale => probe.chain(whole::of(kind).map(|row| (row.name, row.title))).collect(),
         Kind::Apps => APPS.iter().map(|app| (app.name, app.title)).collect(),
         Kind::Invasive => crate::invasive::rows(),
+        Kind::Tasks => Vec::new(),
+        Kind::Pingpong => crate::pingpong::rows(),
     }
 }
 

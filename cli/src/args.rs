@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 mod boot;
+mod modules;
 
 pub use boot::Boot;
 
@@ -119,6 +120,7 @@ Examples:
   janua run --env LANG=C --env DEBUG=1 -- env
   janua run --memory 256M --pids 50 --time 10s -- ./untrusted
   janua run --personality invasive --tiles 2 --cores 2 -- hello
+  janua run --personality l4v2 --module sigma0 --module pingpong
   janua run --gdb 1234 -- ./program & gdb -ex 'target remote :1234'
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
@@ -160,9 +162,14 @@ pub struct Run {
     #[command(flatten)]
     limits: crate::allowance::Allowance,
 
-    /// Which system calls exist: linux, or invasive for programs on Janua's system-call library (OctoPOS)
-    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive"], &["l4v2", "pal"]), hide_possible_values = true)]
+    /// Which system calls exist: linux; invasive for programs on Janua's system-call library (OctoPOS); or l4v2 for a system of L4, Version 2
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive", "l4v2"], &["pal"]), hide_possible_values = true)]
     personality: String,
+
+    /// l4v2: a program and its arguments, in one word: sigma0 first, the root task last, and between them what the root task is to find in
+    /// memory. A name without a slash is one that comes with janua
+    #[arg(long = "module", value_name = "PROGRAM [ARGUMENT...]")]
+    modules: Vec<OsString>,
 
     /// Tiles of the machine
     #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -193,10 +200,8 @@ pub struct Run {
     #[arg(long, requires = "trace")]
     trace_whole: bool,
 
-    /// Run system calls on N threads of the kernel's own, each a module on whatever core it is given, instead of on the program's threads;
-    /// those that must be made at home stay there (see `janua support`). 0: all at home
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64), hide_default_value = true)]
-    syscall_cores: u8,
+    #[command(flatten)]
+    away: modules::Away,
 
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
@@ -216,7 +221,7 @@ pub struct Run {
     detach: bool,
 
     /// The program and its arguments; a name without a slash is looked up in PATH
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_name = "PROGRAM", required_unless_present = "modules", num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
@@ -246,6 +251,10 @@ pub fn size(text: &str) -> Result<u64, String> {
 const AWAY_OF_LINUX: &str = "--syscall-cores: the calls of the personality `invasive` are made on the core that makes them";
 const AT_HOME: &str = "leave --syscall-cores out";
 
+/// What is wrong with modules, for both commands that take them.
+const MODULES_OF_L4: &str = "--module is for the personality `l4v2`";
+const TWO_MODULES: &str = "a system of L4 needs two modules";
+
 /// Why a request is refused, and what to do about it.
 #[derive(Debug)]
 pub struct Refusal {
@@ -269,21 +278,46 @@ impl Run {
         self.tiles != 1 || self.cores != 2 || self.library != "sys-lib-yes" || self.answers != "on" || self.ask_ids
     }
 
+    /// Why the modules are none of a system of L4, or what else is given beside them is for programs with files.
+    fn check_modules(&self) -> Result<(), Refusal> {
+        if self.personality != "l4v2" {
+            if self.modules.is_empty() {
+                return Ok(());
+            }
+            return refuse(MODULES_OF_L4, "add --personality l4v2, or give a program after --");
+        }
+        let files = self.root != "host" || !self.bind.is_empty() || self.cwd.is_some() || self.net != "none";
+        if files || !self.command.is_empty() || !self.env.is_empty() || self.away.is_on() {
+            return refuse(
+                "the personality `l4v2` has modules, and neither files nor a program with an environment",
+                "give --module for each, and of the other options only limits, --trace, --stats, --name and --detach",
+            );
+        }
+        if self.modules.len() < 2 {
+            return refuse(TWO_MODULES, "give --module sigma0, and --module with the root task");
+        }
+        Ok(())
+    }
+
     /// What is asked for, or why it cannot be.
     pub fn options(self) -> Result<RunOptions, Refusal> {
         let for_library = self.asks_for_library();
+        self.check_modules()?;
         let mut command = self.command.into_iter();
-        let Some(program) = command.next().filter(|p| !p.is_empty()) else {
+        // Others see the last module as the program.
+        let program = command.next().or_else(|| self.modules.last().cloned());
+        let Some(program) = program.filter(|p| !p.is_empty()) else {
             return refuse("the program's name is empty", "give a program after --");
         };
         let personality = match self.personality.as_str() {
-            "linux" if for_library => {
+            "linux" | "l4v2" if for_library => {
                 return refuse(
                     "--tiles, --cores, --library, --answers and --ask-ids are for the personality `invasive`",
                     "add --personality invasive, or leave them out",
                 );
             }
             "linux" => Personality::Linux,
+            "l4v2" => Personality::L4v2,
             "invasive" => Personality::Invasive(Machine {
                 tiles: self.tiles,
                 cores: self.cores,
@@ -295,10 +329,19 @@ impl Run {
                 return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
             }
         };
-        if self.syscall_cores > 0 && personality != Personality::Linux {
+        if self.away.is_on() && personality != Personality::Linux {
             return refuse(AWAY_OF_LINUX, AT_HOME);
         }
         let gate = crate::gates::named(&self.gate)?;
+        let jail = jail(&self.jail)?;
+        if personality == Personality::L4v2
+            && (gate.is_some_and(|gate| gate != Gate::Ptrace) || jail.is_some_and(|jail| jail != Jail::Process))
+        {
+            return refuse(
+                "tasks of L4 are host processes of their own, which the kernel traces: there is no other gate or jail for them",
+                "leave --gate and --jail out",
+            );
+        }
         if gate == Some(Gate::Signal) && personality == Personality::Linux {
             return refuse(
                 "the gate `signal` is for programs on Janua's system-call library",
@@ -310,7 +353,7 @@ impl Run {
         let foreign = root != Root::Host;
         Ok(RunOptions {
             gate,
-            jail: jail(&self.jail)?,
+            jail,
             root,
             binds,
             environment: environment(std::env::vars_os().collect(), &self.env, foreign)?,
@@ -321,9 +364,10 @@ impl Run {
             allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
-            syscall_cores: self.syscall_cores.into(),
+            modules: self.away.modules(),
             program,
             args: command.collect(),
+            l4_modules: self.modules,
             name: self.name.as_deref().map(name).transpose()?,
             detach: self.detach,
             gdb: self.gdb.as_deref().map(|place| gdb(place, personality)).transpose()?,
@@ -563,6 +607,29 @@ mod tests {
             assert!(l4(&[&two[..], &wrong].concat()).unwrap_err().contains("neither files nor a program"), "{wrong:?}");
         }
         assert!(l4(&[&two[..], &["--platform", "leon3"]].concat()).unwrap_err().contains("for x86"));
+    }
+
+    #[test]
+    fn systems_of_l4_run_traced() {
+        let two = ["--module", "sigma0", "--module", "pingpong time"];
+        let l4 = |args: &[&str]| parse(&[&["--personality", "l4v2"], args].concat());
+        let options = l4(&[&two[..], &["--stats", "--gate", "ptrace", "--jail", "process"]].concat()).unwrap();
+        assert_eq!((options.personality, options.l4_modules.len()), (Personality::L4v2, 2));
+        assert_eq!(options.program, "pingpong time");
+        assert!(parse(&two).unwrap_err().contains("for the personality `l4v2`"));
+        assert!(l4(&two[..2]).unwrap_err().contains("two modules"));
+        assert!(l4(&["--", "x"]).unwrap_err().contains("neither files nor a program"));
+        for wrong in [["--tiles", "2"], ["--gdb", "1"]] {
+            assert!(l4(&[&two[..], &wrong].concat()).is_err(), "{wrong:?}");
+        }
+        for wrong in
+            [["--bind", "/"], ["--env", "A=1"], ["--cwd", "/"], ["--net", "host"], ["--syscall-cores", "1"], ["--", "x"]]
+        {
+            assert!(l4(&[&two[..], &wrong].concat()).unwrap_err().contains("neither files nor a program"), "{wrong:?}");
+        }
+        for wrong in [["--gate", "call"], ["--jail", "none"], ["--jail", "pkey"]] {
+            assert!(l4(&[&two[..], &wrong].concat()).unwrap_err().contains("host processes of their own"), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -28,8 +28,10 @@ Examples:
   janua bench calls --only pipe,futex-thr,stat   some rows
   janua bench calls --list                       the names of the rows
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
+  janua bench tasks --runs 20 --json tasks.json  calls at home and away
   janua bench scale --gate call --only alive-10,alive-1000
                                                  a fork among 10 and 1,000 sleeping processes
+  janua bench pingpong --json pingpong.json      calls and messages of L4, beside Fiasco's figures
   janua report gates.json calls.json apps.json   a page with plots
 
 On the bare machine, and of the personality invasive:
@@ -57,8 +59,47 @@ enum What {
     Calls(Options),
     /// Real programs: compiler, find, Python with sqlite, git, tar, ls, redis
     Apps(Options),
+    /// The six tasks of a thesis on asynchronous system calls: calls at home, and on modules
+    Tasks(Tasks),
+    /// Calls and messages of L4: within an address space and between two, flexpages, and the host's part of each step
+    Pingpong(Options),
     /// Curves: processes, threads, mappings, descriptors, files, sockets, sandboxes, 10 to 10,000 of them
     Scale(Options),
+}
+
+#[derive(clap::Args)]
+struct Tasks {
+    /// The platform that carries Janua: linux, or x86_64, QEMU's bare machine, where instructions are counted and caches simulated
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "x86_64"], hide_possible_values = true)]
+    platform: String,
+
+    /// On linux: the gate, as `janua run` has it
+    #[arg(long, value_name = "GATE")]
+    gate: Option<String>,
+
+    /// On linux: the jail, as `janua run` has it
+    #[arg(long, value_name = "JAIL")]
+    jail: Option<String>,
+
+    /// Measure these tasks only, of 0 to 5
+    #[arg(long, value_name = "TASK,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=5))]
+    only: Vec<u8>,
+
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+
+    /// Do the work as often as the thesis: hours instead of minutes
+    #[arg(long)]
+    thesis: bool,
+
+    /// Write the measurement to FILE, for `janua report`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// List the rows and measure nothing
+    #[arg(long)]
+    list: bool,
 }
 
 #[derive(clap::Args)]
@@ -144,10 +185,14 @@ fn choose(option: &str, asked: Vec<String>) -> Result<Vec<String>, Failure> {
 /// `janua bench`.
 pub fn run(bench: Bench) -> ExitCode {
     let (kind, options) = match bench.what {
+        What::Tasks(options) => {
+            return tasks(options).map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
+        }
         What::Gates(options) => (Kind::Gates, options),
         What::Calls(options) => (Kind::Calls, options),
         What::Apps(options) => (Kind::Apps, options),
         What::Scale(options) => (Kind::Scale, options),
+        What::Pingpong(options) => (Kind::Pingpong, options),
     };
     let kind = match (options.personality.as_str(), kind) {
         ("invasive", Kind::Calls) => Kind::Invasive,
@@ -173,6 +218,33 @@ pub fn run(bench: Bench) -> ExitCode {
     }
     let measured = plan(kind, options).and_then(|plan| janua_bench::run(&plan));
     measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
+}
+
+/// `janua bench tasks`.
+fn tasks(options: Tasks) -> Result<(), Failure> {
+    if options.list {
+        print!("{}", janua_bench::tasks::list());
+        return Ok(());
+    }
+    let bare = options.platform == "x86_64";
+    if bare && (options.gate.is_some() || options.jail.is_some()) {
+        return Err(Failure("x86_64 has no jail, and programs choose their gate\n       leave --gate and --jail out".into()));
+    }
+    for (option, value) in [("gate", &options.gate), ("jail", &options.jail)] {
+        choose(option, value.iter().cloned().collect())?;
+    }
+    janua_bench::tasks::run(&janua_bench::tasks::Plan {
+        platform: if bare { Platform::X86_64 } else { Platform::Linux },
+        gate: options.gate,
+        jail: options.jail,
+        only: options.only,
+        runs: options.runs.into(),
+        thesis: options.thesis,
+        json: options.json,
+        command: own_command()?,
+        image: IMAGE,
+        plugin: TLB_PLUGIN,
+    })
 }
 
 /// How many rounds are measured.

@@ -12,12 +12,15 @@ use crate::options::Gate;
 /// The name that leaves the choice to Janua.
 const AUTO: &str = "auto";
 /// Gates that are designed and not built: refused with other words than a name that means nothing.
-const TO_COME: [&str; 4] = ["vdso", "ring", "stub", "kvm"];
+const TO_COME: [&str; 3] = ["vdso", "stub", "kvm"];
+/// The gate that programs open themselves, beside the one they are run with.
+const BESIDE: &str = "ring";
 
 /// Which gates each personality has.
-const BY_PERSONALITY: [(&str, &[Gate]); 2] = [
+const BY_PERSONALITY: [(&str, &[Gate]); 3] = [
     ("linux", &[Gate::Call, Gate::Sud, Gate::Seccomp, Gate::Ptrace]),
     ("invasive", &[Gate::Signal, Gate::Call, Gate::Sud, Gate::Seccomp]),
+    ("l4v2", &[Gate::Ptrace]),
 ];
 
 /// The parser of `--gate`.
@@ -32,6 +35,10 @@ impl TypedValueParser for Names {
         if name == AUTO || TO_COME.contains(&&*name) || BY_PERSONALITY.iter().any(|(_, gates)| by_name(gates, &name).is_some())
         {
             return Ok(name.into_owned());
+        }
+        if name == BESIDE {
+            let why = "programs open the gate `ring` themselves (docs/gates.md), beside the one named here";
+            return Err(Error::raw(ErrorKind::InvalidValue, format!("{why}: {}\n", list())).with_cmd(command));
         }
         Err(Error::raw(ErrorKind::InvalidValue, format!("there is no gate `{name}`; gates that are: {}\n", list()))
             .with_cmd(command))

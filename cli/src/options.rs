@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use janua_abi::invasive::record::library;
+use janua_personality_outside::linux::BootModules;
 use janua_platform_host::boot;
 use janua_port::GateId;
 
@@ -123,6 +124,8 @@ pub enum Personality {
     Linux,
     /// Claims, i-lets and tiles (OctoPOS).
     Invasive(Machine),
+    /// L4, Version 2.
+    L4v2,
 }
 
 /// The machine an invasive application runs on, and how it calls.
@@ -191,12 +194,14 @@ pub struct RunOptions {
     pub trace_whole: bool,
     /// Print calls by name, count and time at the end.
     pub stats: bool,
-    /// Threads of the kernel's own that run calls away from the program's; 0: none.
-    pub syscall_cores: usize,
-    /// As typed: a name without a slash is looked up in `PATH` inside.
+    /// What runs calls away from the threads that make them.
+    pub modules: BootModules,
+    /// As typed: a name without a slash is looked up in `PATH` inside. The root task of a system of L4.
     pub program: OsString,
     /// Without the program's own name.
     pub args: Vec<OsString>,
+    /// The modules of a system of L4: sigma0 first, the root task last.
+    pub l4_modules: Vec<OsString>,
     /// What others find the sandbox by.
     pub name: Option<Name>,
     /// It goes on in the background.
@@ -274,8 +279,10 @@ pub struct BootOptions {
     pub memory: u32,
     /// Processors.
     pub smp: u32,
-    /// Threads of the kernel's own that run calls away from the program's; 0: none.
-    pub syscall_cores: usize,
+    /// What runs calls away from the threads that make them.
+    pub modules: BootModules,
+    /// Print calls by name, count and time at the end.
+    pub stats: bool,
     /// The program's environment, complete.
     pub environment: Vec<(OsString, OsString)>,
     /// Absolute, inside.

@@ -5,14 +5,18 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::{Abi, Verdict};
-use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
-use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
+use janua_port::{Flow, Frame, GateId, Guest, Nanos, Payer, Plain, Spun, Trap};
+use janua_rt::wake;
 
+use crate::module::Module;
 use crate::table::{self, Row, Run, Words};
 use crate::task::{Before, Leave, Personality, Trapped};
-use crate::thread::{Blocked, Pending, Seat, Thread, work};
+use crate::thread::{Blocked, Pending, Returned, Seat, Thread, work};
 use crate::wait::NEWS;
+
+/// How long a thread spins for a call that it has handed over, nanoseconds. What nobody has begun by then it makes itself.
+const LOOK: Nanos = 15_000;
 
 impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
@@ -98,21 +102,52 @@ impl<P: Personality> Seat<P> {
         if watched {
             self.trace_enter(row, words);
         }
-        if let Some(module) =
-            self.kernel.modules.of(row.place, self.context().map_or_else(ThreadId::default, janua_port::Context::id))
-        {
-            let flow = self.suspend(frame, Some(row), words, started);
-            self.send(module);
-            return flow;
+        if let Some(module) = self.kernel.modules.choose(row.place, self.id()) {
+            return self.make_away(frame, row, words, started, module);
         }
+        self.set_home();
+        self.make_home(frame, row, words, started)
+    }
+
+    /// Makes a call here, which may be observed.
+    fn make_home(&self, frame: &mut Frame, row: &'static Row<P>, words: Words, started: u64) -> Flow {
         match self.run(frame, row, words) {
             Poll::Ready(result) => {
-                if watched {
+                if started != 0 {
                     self.observe(row, words, result, started);
                 }
                 self.finish(frame, result)
             }
             Poll::Pending => self.suspend(frame, Some(row), words, started),
+        }
+    }
+
+    /// Hands a call to a module, and looks for a while whether it comes home.
+    fn make_away(&self, frame: &mut Frame, row: &'static Row<P>, words: Words, started: u64, module: &Arc<Module>) -> Flow {
+        let waits = self.suspend(frame, Some(row), words, started);
+        self.send(row, module);
+        loop {
+            match self.kernel.machine.park().spin(&self.wake.home, wake::QUIET, LOOK) {
+                Spun::Changed => match self.fetch() {
+                    Some(returned) => return self.come_home(frame, returned),
+                    // It was an errand. More may follow.
+                    None => self.see_to_errands(),
+                },
+                // The module has no processor: this thread has one.
+                Spun::Unchanged if module.adaptive && self.take_back(module) => {
+                    *self.pending.lock() = None;
+                    return self.make_home(frame, row, words, started);
+                }
+                Spun::Unchanged | Spun::Wanted => return waits,
+            }
+        }
+    }
+
+    /// A call that was away is home.
+    fn come_home(&self, frame: &mut Frame, returned: Returned) -> Flow {
+        match returned {
+            Returned::Over(result) => self.end_of_wait(frame, result),
+            Returned::Waits => self.poll_home(frame),
         }
     }
 
@@ -180,6 +215,18 @@ impl<P: Personality> Seat<P> {
         *self.stopped.lock() =
             Some(Blocked { number: None, words: [0; 6], at: [frame.stack_pointer(), frame.program_counter()] });
         self.wait()
+    }
+
+    /// Polls what waits in the slot.
+    fn poll_home(&self, frame: &mut Frame) -> Flow {
+        self.prepare_poll();
+        self.see_to_errands();
+        let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
+            Some(Poll::Pending) => return self.wait(),
+            Some(Poll::Ready(result)) => result,
+            None => return self.leave(frame),
+        };
+        self.end_of_wait(frame, result)
     }
 
     /// What waited is over: a call, whose result this is, or a stop.
@@ -306,21 +353,16 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn poll(&self, frame: &mut Frame) -> Flow {
         NEWS.advance();
-        if self.is_sent() {
-            if let Some(result) = self.fetch() {
-                return self.end_of_wait(frame, result);
-            }
-            self.see_to_errands();
-            return Flow::Wait(None);
+        if !self.is_sent() {
+            return self.poll_home(frame);
         }
-        self.prepare_poll();
-        self.see_to_errands();
-        let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
-            Some(Poll::Pending) => return self.wait(),
-            Some(Poll::Ready(result)) => result,
-            None => return self.leave(frame),
-        };
-        self.end_of_wait(frame, result)
+        match self.fetch() {
+            Some(returned) => self.come_home(frame, returned),
+            None => {
+                self.see_to_errands();
+                Flow::Wait(None)
+            }
+        }
     }
 
     fn start(&self, frame: &mut Frame) -> Flow {

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_port::machine::ThreadId;
 use janua_port::user::{NoMemory, copy_str_by_pages};
-use janua_port::{Context, Fault, UserMemory};
+use janua_port::{Context, Fault, Spun, UserMemory};
 use janua_rt::atomic::AtomicU32;
 use janua_rt::{Mutex, OnceArc, wake};
 
@@ -22,6 +22,9 @@ const MOST: usize = 64 * 1024;
 
 /// How long a module sleeps before it looks whether the home thread still lives, nanoseconds.
 const LOOK: u64 = 100_000_000;
+
+/// How long it spins before, nanoseconds: most errands are short.
+const SPIN: u64 = 15_000;
 
 /// What the home thread is to do.
 enum Errand {
@@ -141,6 +144,9 @@ impl AwayMemory {
             if self.context.get().is_none_or(|context| context.id() == ThreadId::default()) {
                 self.inbox.lock().errand.take();
                 return None;
+            }
+            if machine.park().spin(&self.word, wake::QUIET, SPIN) == Spun::Changed {
+                continue;
             }
             let again = machine.clock().monotonic() + LOOK;
             if wake::intend_to_park(&self.word) {

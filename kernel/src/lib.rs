@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod call;
+mod cores;
 mod errand;
 pub mod iobuf;
 pub mod module;

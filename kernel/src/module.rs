@@ -1,23 +1,28 @@
-//! Modules: threads of the kernel's own that run calls away from the threads that made them.
+//! Modules: where calls run that are not made by the threads they are of.
 //!
-//! A call whose row's place is no home is built and polled by a module, in the slot of its thread, which sleeps until the result is there and takes it
+//! A module is a queue of calls with a policy, their timers and wake-ups ([`janua_rt::executor`]), for all calls or for those of one kind. It is on one of the
+//! kernel's syscall cores ([`crate::cores`]), which takes its turns, and may be moved to another at any time.
+//!
+//! A call whose row's place is no home is built and polled by a module, in the slot of its thread, which waits until the result is there and takes it
 //! back to user mode ([`crate::Seat`]). Submissions of queues are theirs too, each in a slot of its own ([`crate::queue`]). A kernel has no modules
 //! unless [`Modules::start`] was called, or [`Modules::start_stepped`] where the machine has no threads for them.
 
-use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt::Write;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
 use janua_port::Machine;
 use janua_port::machine::ThreadId;
 use janua_rt::atomic::AtomicU32;
-use janua_rt::executor::{Executor, Fifo, Job, Ran, Turn};
-use janua_rt::wake::{self, Raised};
+use janua_rt::executor::{Executor, Job, Policy, Ran, Turn};
+use janua_rt::wake;
 use janua_rt::{AtomicU64, OnceArc};
 
+use crate::cores::{Core, Cores};
 use crate::place::{Place, Places};
 use crate::thread::WakeState;
 
@@ -26,6 +31,13 @@ pub(crate) trait Remote: Send + Sync {
     /// Builds the call or polls it.
     fn run(self: Pin<&Self>) -> Ran;
     fn wake(&self) -> &WakeState;
+    /// [`Job::kind`], [`Job::nice`].
+    fn kind(&self) -> usize {
+        0
+    }
+    fn nice(&self) -> i8 {
+        0
+    }
 }
 
 /// A call that is away.
@@ -42,135 +54,184 @@ impl Job for Away {
     fn run(&self) -> Ran {
         self.0.as_ref().run()
     }
+    fn kind(&self) -> usize {
+        self.0.kind()
+    }
+    fn nice(&self) -> i8 {
+        self.0.nice()
+    }
 }
 
-/// How long a call may hold up its module before another thread takes the module's turns, nanoseconds: it blocks, or is long work.
-const LONG: u64 = 10_000_000;
-
-/// One module: a queue of calls and the thread that takes its turns.
+/// One module: a queue of calls, on one core.
 pub(crate) struct Module {
     machine: &'static dyn Machine,
+    name: &'static str,
     /// It may reach user memory from where it runs ([`Modules::start`]).
     pub direct: bool,
-    executor: Executor<Away, Fifo<Away>>,
-    /// Which of the threads that it has had takes the turns.
-    leader: AtomicU32,
-    /// Whether the leader is in a turn, and how many it has taken.
-    busy: AtomicBool,
+    /// Calls are sent here only when that is likely to be worth it, and go back home when they wait.
+    pub adaptive: bool,
+    policy: Policy,
+    full: usize,
+    executor: Executor<Away>,
+    cores: Arc<[Arc<Core>]>,
+    /// Which of them it is on, and how often it has been moved.
+    core: AtomicUsize,
+    moved: AtomicU32,
     turns: AtomicU64,
+    /// Calls that were sent here, and of those the ones that went back without having been begun, or because they waited.
+    sent: AtomicU64,
+    taken_back: AtomicU64,
+    waited: AtomicU64,
+    /// Calls of its kinds that were made at home.
+    at_home: AtomicU64,
+}
+
+fn count(word: &AtomicU64) {
+    word.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Module {
-    fn new(machine: &'static dyn Machine, direct: bool) -> Module {
+    fn new(machine: &'static dyn Machine, name: &'static str, plan: &Plan, cores: &Arc<[Arc<Core>]>, core: usize) -> Module {
         Module {
             machine,
-            direct,
-            executor: Executor::new(Fifo::default()),
-            leader: AtomicU32::new(0),
-            busy: AtomicBool::new(false),
+            name,
+            direct: plan.direct,
+            adaptive: plan.handover == Handover::Adaptive,
+            policy: plan.policy,
+            full: plan.full,
+            executor: Executor::new(plan.policy),
+            cores: cores.clone(),
+            core: AtomicUsize::new(core),
+            moved: AtomicU32::new(0),
             turns: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            taken_back: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            at_home: AtomicU64::new(0),
         }
     }
 
-    /// Puts a call into the queue.
-    pub fn submit(&self, call: Away) {
-        if self.executor.submit(call) {
-            self.machine.park().unpark(self.executor.word(), 1);
+    /// Which core it is on.
+    pub fn core(&self) -> usize {
+        self.core.load(Ordering::Acquire)
+    }
+
+    pub fn is_on(&self, core: usize) -> bool {
+        self.core() == core
+    }
+
+    /// The caller rings the new core.
+    pub fn move_to(&self, core: usize) {
+        if self.core.swap(core, Ordering::AcqRel) != core {
+            self.moved.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How many turns it has had.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// By its core: polls its next call.
+    pub fn turn(&self) -> Turn {
+        let turn = self.executor.turn(self.machine.clock().monotonic());
+        if turn == Turn::Ran {
+            self.turns.fetch_add(1, Ordering::Relaxed);
+        }
+        turn
+    }
+
+    /// Puts a call into the queue. Who moves the module meanwhile rings the new core after that.
+    pub fn submit(&self, call: Away) {
+        self.executor.submit(call);
+        self.on().ring();
+    }
+
+    fn on(&self) -> &Core {
+        // Never out of range.
+        &self.cores[self.core() % self.cores.len()]
+    }
+
+    /// Whether a thread is to send its call here; if not, it is counted.
+    fn wants(&self) -> bool {
+        let core = self.on();
+        // Where nobody looks, and no other thread would have the caller's processor meanwhile, the call would only be late.
+        let wants = !self.adaptive || core.claim() || self.cores_to_spare() && self.machine.park().is_wanted();
+        if !wants {
+            core.pass();
+        }
+        let wants = wants && self.executor.queued() < self.full;
+        if wants {
+            count(&self.sent);
+        } else {
+            // Not exact, and no locked instruction on the way of a call made at home.
+            self.at_home.store(self.at_home.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        wants
+    }
+
+    fn cores_to_spare(&self) -> bool {
+        self.machine.cpus() > 1
+    }
+
+    /// A thread has its call back, which nobody had begun.
+    pub fn withdraw(&self, call: &Away) {
+        self.executor.withdraw(call);
+        count(&self.taken_back);
+        self.on().disappoint();
+    }
+
+    /// A call has been polled here, waits, and goes on at home.
+    pub fn goes_home(&self) {
+        count(&self.waited);
     }
 
     /// Forgets the time a call has asked for, which is over by no doing of the module's.
     pub fn forget(&self, call: &Away) {
         self.executor.forget(call);
     }
-
-    /// A thread of the module's, from when it takes the lead until another does.
-    fn run(&self, mine: u32, watch: &Watch) {
-        let (machine, word) = (self.machine, self.executor.word());
-        // Only now, so that a thread that could not be started has taken nothing over. Several may have been: one of them leads.
-        let before = mine.wrapping_sub(1);
-        if mine != 0 && self.leader.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return;
-        }
-        let leads = || self.leader.load(Ordering::Acquire) == mine;
-        while leads() {
-            wake::rearm(word);
-            self.busy.store(true, Ordering::SeqCst);
-            watch.look(machine);
-            let mut deadline = None;
-            while leads() {
-                self.turns.fetch_add(1, Ordering::Relaxed);
-                if let Turn::Idle(next) = self.executor.turn(machine.clock().monotonic()) {
-                    deadline = next;
-                    break;
-                }
-            }
-            if leads() {
-                self.busy.store(false, Ordering::SeqCst);
-                self.executor.park(deadline, |word, deadline| machine.park().park(word, wake::PARKED, deadline));
-            }
-        }
-        // A wake-up meant for the new leader may have come to this one, and the last turn may have left a call in the queue or a time.
-        let _ = wake::raise(word);
-        machine.park().unpark(word, u32::MAX);
-    }
-
-    /// Starts a thread of the module's.
-    fn start(self: &Arc<Self>, mine: u32, watch: &Arc<Watch>) -> Result<()> {
-        let (module, watch) = (self.clone(), watch.clone());
-        self.machine.spawn_kernel("module", Box::new(move || module.run(mine, &watch)))
-    }
-
-    /// Has another thread take the turns.
-    fn relieve(self: &Arc<Self>, watch: &Arc<Watch>) {
-        // Where no more threads can be had it goes on alone, and later than it should.
-        let _ = self.start(self.leader.load(Ordering::Acquire).wrapping_add(1), watch);
-    }
 }
 
-/// What watches over modules that are held up. It sleeps while all are idle.
-struct Watch {
-    word: AtomicU32,
+/// Which calls a module is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Division {
+    /// Each core has one module, for all calls of some of the threads.
+    #[default]
+    One,
+    /// One for each kind, on as many cores as there are.
+    Kind,
 }
 
-impl Watch {
-    /// By a module that has something to do.
-    fn look(&self, machine: &dyn Machine) {
-        if !wake::is_raised(&self.word) && wake::raise(&self.word) == Raised::Unpark {
-            machine.park().unpark(&self.word, 1);
-        }
-    }
-
-    fn run(self: &Arc<Self>, machine: &dyn Machine, modules: &[Arc<Module>]) {
-        let mut seen: Vec<u64> = modules.iter().map(|_| 0).collect();
-        loop {
-            wake::rearm(&self.word);
-            let mut busy = false;
-            for (module, seen) in modules.iter().zip(&mut seen) {
-                if !module.busy.load(Ordering::SeqCst) {
-                    continue;
-                }
-                busy = true;
-                let turns = module.turns.load(Ordering::Relaxed);
-                if core::mem::replace(seen, turns) == turns {
-                    module.relieve(self);
-                }
-            }
-            if busy {
-                // No wake-up is to cut this short: nothing is parked here.
-                let until = machine.clock().monotonic() + LONG;
-                machine.park().park(&self.word, self.word.load(Ordering::Relaxed), Some(until));
-            } else if wake::intend_to_park(&self.word) {
-                machine.park().park(&self.word, wake::PARKED, None);
-            }
-        }
-    }
+/// When calls are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handover {
+    /// When the module's core looks for calls, or another thread is ready to have the caller's processor; calls that wait go on at home.
+    #[default]
+    Adaptive,
+    /// Always.
+    Always,
 }
 
-impl Started {
-    fn of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
-        self.modules.get(usize::try_from(thread.0).unwrap_or(0) % self.modules.len().max(1))
-    }
+/// How the modules of a kernel are to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Threads of the kernel's own that modules run on, at least 1.
+    pub cores: usize,
+    pub division: Division,
+    pub policy: Policy,
+    pub handover: Handover,
+    /// Calls made by threads go away if they are of these.
+    pub places: Places,
+    /// They reach user memory from where they run as far as the machine can; otherwise each access is the home thread's.
+    pub direct: bool,
+    /// Calls in a module's queue from which on a thread that has another makes it at home. What is woken is taken all the same: there is one call of each
+    /// thread.
+    pub full: usize,
+}
+
+impl Plan {
+    /// A length of the queue that threads which run at once hardly reach.
+    pub const FULL: usize = 256;
 }
 
 /// The modules of a kernel.
@@ -180,56 +241,101 @@ pub struct Modules {
 }
 
 struct Started {
-    /// Calls made by threads go away if they are of these.
     places: Places,
     /// Queues take calls of these.
     queued: Places,
-    modules: Vec<Arc<Module>>,
+    division: Division,
+    cores: Arc<Cores>,
+}
+
+impl Started {
+    fn new(machine: &'static dyn Machine, plan: &Plan) -> Started {
+        let count = plan.cores.max(1);
+        let cores: Vec<_> = (0..count).map(|number| Arc::new(Core::new(machine, number))).collect();
+        let shared: Arc<[_]> = cores.clone().into();
+        let names = match plan.division {
+            Division::One => (0..count).map(|_| "all").collect(),
+            Division::Kind => Place::ALL[1..].iter().map(|place| place.name()).collect::<Vec<_>>(),
+        };
+        let module = |(at, name)| Arc::new(Module::new(machine, name, plan, &shared, at % count));
+        let modules = names.into_iter().enumerate().map(module).collect();
+        Started {
+            places: plan.places,
+            queued: plan.places,
+            division: plan.division,
+            cores: Arc::new(Cores::new(machine, cores, modules)),
+        }
+    }
+
+    fn of(&self, place: Place, thread: ThreadId) -> Option<&Arc<Module>> {
+        let modules = &self.cores.modules;
+        modules.get(match self.division {
+            Division::One => usize::try_from(thread.0).unwrap_or(0) % modules.len().max(1),
+            Division::Kind => (place as usize).checked_sub(1)?,
+        })
+    }
 }
 
 impl Modules {
-    /// Starts `count` modules, to which calls of these places go from now on; threads that have begun already keep making theirs at home. `direct`: they reach user memory
-    /// from where they run as far as the machine can; otherwise each access is the home thread's. The machine's error
-    /// when it has no such threads.
-    pub fn start(&self, machine: &'static dyn Machine, count: usize, places: Places, direct: bool) -> Result<()> {
-        let modules: Vec<_> = (0..count).map(|_| Arc::new(Module::new(machine, direct))).collect();
-        let watch = Arc::new(Watch { word: AtomicU32::new(wake::QUIET) });
-        modules.iter().try_for_each(|module| module.start(0, &watch))?;
-        let watched = modules.clone();
-        machine.spawn_kernel("watch", Box::new(move || watch.run(machine, &watched)))?;
-        let _ = self.started.set(Arc::new(Started { places, queued: places, modules }));
+    /// Starts modules, to which calls go from now on; threads that have begun already keep making theirs at home. The machine's error when it has no
+    /// threads for them.
+    pub fn start(&self, machine: &'static dyn Machine, plan: &Plan) -> Result<()> {
+        let started = Started::new(machine, plan);
+        started.cores.start(machine)?;
+        let _ = self.started.set(Arc::new(started));
         Ok(())
     }
 
     /// One module without a thread, for a machine that has none to give: it does something when [`Modules::step`] is called. It serves queues alone,
     /// and reaches user memory from where it runs.
     pub fn start_stepped(&self, machine: &'static dyn Machine) {
-        let module = Arc::new(Module::new(machine, true));
-        let _ =
-            self.started.set(Arc::new(Started { places: Places::NONE, queued: Places::AWAY, modules: alloc::vec![module] }));
+        let plan = Plan {
+            cores: 1,
+            division: Division::One,
+            policy: Policy::Fifo,
+            handover: Handover::Always,
+            places: Places::NONE,
+            direct: true,
+            full: Plan::FULL,
+        };
+        let started = Started { queued: Places::AWAY, ..Started::new(machine, &plan) };
+        let _ = self.started.set(Arc::new(started));
+    }
+
+    /// Modules whose cores have no threads: each does something when [`Modules::step_on`] is called.
+    pub fn start_by_steps(&self, machine: &'static dyn Machine, plan: &Plan) {
+        let _ = self.started.set(Arc::new(Started::new(machine, plan)));
     }
 
     /// By who takes the turns of [`Modules::start_stepped`]'s module, and is none of the guests' threads: polls one call. When there was none, the
     /// module sleeps until [`Modules::is_due`].
     pub fn step(&self) -> Turn {
-        let Some(module) = self.started.get().and_then(|started| started.modules.first()) else { return Turn::Idle(None) };
-        wake::rearm(module.executor.word());
-        let turn = module.executor.turn(module.machine.clock().monotonic());
+        let Some(cores) = self.started.get().map(|started| &started.cores) else { return Turn::Idle(None) };
+        let (Some(module), Some(core)) = (cores.modules.first(), cores.cores.first()) else { return Turn::Idle(None) };
+        wake::rearm(core.word());
+        let turn = module.turn();
         if turn != Turn::Ran {
-            module.executor.park(None, |_, _| ());
+            // Asleep as far as wakers know, unless one was quicker.
+            let _ = wake::intend_to_park(core.word());
         }
         turn
+    }
+
+    /// By who takes a core's turns: does what its modules have to do. Whether there was something; if not, the core looks for calls from now on.
+    pub fn step_on(&self, core: usize) -> bool {
+        let cores = self.started.get().map(|started| &started.cores);
+        cores.is_some_and(|cores| cores.cores.get(core).is_some_and(|core| core.step(cores)))
     }
 
     /// Whether that module has been woken since it found nothing to do.
     pub fn is_due(&self) -> bool {
         let started = self.started.get();
-        started.is_some_and(|started| started.modules.iter().any(|module| wake::is_raised(module.executor.word())))
+        started.is_some_and(|started| started.cores.cores.iter().any(|core| wake::is_raised(core.word())))
     }
 
     /// The module for the queues of a thread; `None` where there are no modules.
     pub(crate) fn for_queues_of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
-        self.started.get()?.of(thread)
+        self.started.get()?.of(Place::Fs, thread)
     }
 
     /// Whether queues take calls of a kind.
@@ -243,17 +349,48 @@ impl Modules {
         self.started.get().is_some()
     }
 
-    /// Whether calls of a kind are made by a module.
-    pub(crate) fn takes(&self, place: Place) -> bool {
-        self.started.get().is_some_and(|started| started.places.has(place))
-    }
-
-    /// The module for a thread's calls of a kind; `None` for those made at home.
-    pub(crate) fn of(&self, place: Place, thread: ThreadId) -> Option<&Arc<Module>> {
+    /// The module that a thread is to send its next call to, which is of this kind; `None` for one to be made at home.
+    pub(crate) fn choose(&self, place: Place, thread: ThreadId) -> Option<&Arc<Module>> {
         let started = self.started.get()?;
         if !started.places.has(place) {
             return None;
         }
-        started.of(thread)
+        started.of(place, thread).filter(|module| module.wants())
+    }
+
+    /// Moves a module to another core while both run. False where there is none of these numbers.
+    pub fn move_to(&self, module: usize, core: usize) -> bool {
+        self.started.get().is_some_and(|started| started.cores.move_to(module, core))
+    }
+
+    /// What modules and cores have done, for `--stats`; empty without modules.
+    pub fn report(&self) -> String {
+        let mut text = String::new();
+        let Some(started) = self.started.get() else { return text };
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let _ = writeln!(text, "module policy     core  moved       away taken back  went home    at home");
+        for module in &started.cores.modules {
+            let _ = writeln!(
+                text,
+                "{:<6} {:<9} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10}",
+                module.name,
+                module.policy.name(),
+                module.core(),
+                module.moved.load(Ordering::Relaxed),
+                read(&module.sent),
+                read(&module.taken_back),
+                read(&module.waited),
+                read(&module.at_home),
+            );
+        }
+        for core in &started.cores.cores {
+            let counts = core.counts();
+            let _ = writeln!(
+                text,
+                "syscall core {}: {} turns, on processor {}; looked for calls {} times, {} of them in vain",
+                core.number, counts.turns, counts.processor, counts.looked, counts.vain
+            );
+        }
+        text
     }
 }

@@ -16,6 +16,8 @@
 //! Locks, in this order: a worker's call, held while it is polled; [`Queue::pool`]; [`Queue::side`], held while the gate is asked. [`Queue::close`]
 //! takes each of them after it has shut the side, so that when it returns nobody is in the gate or in a submission, and none will be.
 
+pub mod home;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -26,7 +28,7 @@ use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
-use janua_port::gate::{Completion, QueueGate, Submission};
+use janua_port::gate::{Completion, NO_CALL, QueueGate, Submission};
 use janua_rt::executor::Ran;
 use janua_rt::slot::Slotted;
 use janua_rt::{Mutex, WaitQueue, wake};
@@ -72,6 +74,16 @@ struct Pool {
 }
 
 impl Pool {
+    fn new(workers: usize) -> Pool {
+        Pool {
+            free: (0..workers).collect(),
+            tags: vec![None; workers],
+            waiting: VecDeque::with_capacity(WAITING),
+            open: None,
+            serial: 0,
+        }
+    }
+
     /// A call has been taken. False when the chain it belongs to is broken: then it is not kept.
     fn push(&mut self, number: usize, words: Words, tag: u64, link: Option<isize>) -> bool {
         self.serial += 1;
@@ -195,13 +207,7 @@ impl<P: Personality> Seat<P> {
                 module,
                 wake: Arc::new(WakeState::new(self.kernel.machine)),
                 workers: stand_ins.into_iter().enumerate().map(worker).collect(),
-                pool: Mutex::new(Pool {
-                    free: (0..workers).collect(),
-                    tags: vec![None; workers],
-                    waiting: VecDeque::with_capacity(WAITING),
-                    open: None,
-                    serial: 0,
-                }),
+                pool: Mutex::new(Pool::new(workers)),
                 side: Mutex::new(Side { gate: Some(gate), unposted: VecDeque::with_capacity(workers + WAITING + 1) }),
                 posted: WaitQueue::new(),
             }
@@ -307,6 +313,9 @@ impl<P: Personality> Queue<P> {
 
     /// Begins a call. EXDEV for one that is made at home alone, ENOSYS for one that is not there.
     fn begin(&self, at: usize, Taken { number, words, tag, link, .. }: Taken) -> Result<()> {
+        if number == NO_CALL {
+            return Err(Errno::EINVAL);
+        }
         let row = self.kernel.table.get(P::number(number)).ok_or(Errno::ENOSYS)?;
         match row.run {
             Run::Missing => return Err(Errno::ENOSYS),
@@ -314,6 +323,10 @@ impl<P: Personality> Queue<P> {
             _ => return Err(Errno::EXDEV),
         }
         let owner = self.owner.upgrade().ok_or(Errno::ESRCH)?;
+        if owner.is_watched() {
+            // The personality is to be asked before and after each of its calls.
+            return Err(Errno::EXDEV);
+        }
         let worker = &self.workers[at];
         let mut call = worker.call.lock();
         let thread = worker.stand_in.owner();

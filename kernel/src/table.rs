@@ -347,7 +347,8 @@ impl<T> Arg for UserSlice<T> {
 ///     134 uselib() => missing, home, Missing("obsolete");
 /// }
 /// ```
-/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]). The word behind
+/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]); a `seat` handler is given the thread with its slot
+/// ([`SeatOf`]) in place of the thread, builds its future itself if it has to wait ([`Thread::begin`]), and returns an [`Outcome`]. The word behind
 /// the handler is the row's [`Place`].
 #[macro_export]
 macro_rules! calls {
@@ -413,6 +414,12 @@ macro_rules! call_run {
         })
     };
     (wait $p:ty, $($rest:tt)*) => { $crate::table::Run::Wait($crate::call_run!(@begin $p, $($rest)*)) };
+    (seat $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Wait($crate::call_fn!($p, seat, words, {
+            $crate::call_run!(@decode words; $($arg: $t),*);
+            $($path)::+(seat, $($arg),*)
+        }))
+    };
     (frame_wait $p:ty, $($rest:tt)*) => { $crate::table::Run::FrameWait($crate::call_run!(@begin $p, $($rest)*)) };
     (@begin $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::call_fn!($p, seat, words, {

@@ -92,12 +92,20 @@ pub trait Personality: Sized + Send + Sync + 'static {
     ) -> Option<String> {
         None
     }
+    /// A thread's nice value, for modules whose policy is by priority.
+    fn nice(_thread: &Thread<Self>) -> i8 {
+        0
+    }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
     /// The personality's part of what makes submissions for a thread ([`crate::queue`]): the same identity, and nothing that others could find
     /// or send signals to. `None` where threads have no queues.
     fn stand_in(_thread: &Thread<Self>) -> Option<Self::Thread> {
         None
+    }
+    /// Whether calls of this row may be made by a stand-in, or are about the calling thread itself.
+    fn may_queue(_row: &'static Row<Self>) -> bool {
+        true
     }
     /// A submission of the thread's is about to begin: from now on its stand-in has what the thread has, rights and files among it. Called by a
     /// module, whatever the thread does. An error is the submission's result: a call that is about the calling thread itself.

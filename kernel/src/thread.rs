@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::task::Wake;
 use alloc::vec::Vec;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use core::task::{self, Poll, Waker};
 
 use janua_abi::linux::{Errno, Result};
@@ -82,6 +82,13 @@ impl WakeState {
         drop(away);
     }
 
+    /// The call waits, and its module is done with it.
+    fn goes_home(&self) {
+        if let Some((_, module)) = &*self.away.lock() {
+            module.goes_home();
+        }
+    }
+
     /// Puts the call into its module's queue.
     #[cold]
     fn queue(&self) {
@@ -123,8 +130,13 @@ pub struct Thread<P: Personality> {
     sent: AtomicBool,
     /// The module has yet to build the call.
     unbuilt: AtomicBool,
-    /// The result of a call that was away.
-    outcome: Mutex<Option<isize>>,
+    /// The number of the row of the call that is away, and whether it stays there while it waits.
+    sent_row: AtomicUsize,
+    stays: AtomicBool,
+    /// The call under way has been away, if not to its end.
+    went_away: AtomicBool,
+    /// What came of a call that was away.
+    outcome: Mutex<Option<Returned>>,
     pub(crate) gate: AtomicU8,
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
@@ -141,6 +153,15 @@ pub struct Thread<P: Personality> {
     pub(crate) taken: Mutex<crate::trace::Taken>,
     /// The personality's own.
     pub ext: P::Thread,
+}
+
+/// What came of a call that was away.
+#[derive(Clone, Copy)]
+pub(crate) enum Returned {
+    /// It is over.
+    Over(isize),
+    /// It waits, and its thread goes on with it.
+    Waits,
 }
 
 /// What the slot holds.
@@ -181,6 +202,9 @@ impl<P: Personality> Thread<P> {
             far: AwayMemory::new(wake.clone()),
             sent: AtomicBool::new(false),
             unbuilt: AtomicBool::new(false),
+            sent_row: AtomicUsize::new(0),
+            stays: AtomicBool::new(false),
+            went_away: AtomicBool::new(false),
             outcome: Mutex::new(None),
             wake,
             deadline: AtomicU64::new(u64::MAX),
@@ -214,6 +238,13 @@ impl<P: Personality> Thread<P> {
         let context = owner.shared_context()?;
         let thread = Thread::new(owner.task.clone(), ext);
         thread.attach(context);
+        Some(thread)
+    }
+
+    /// As [`Thread::double`], for calls that are built in a slot of its own; what wakes them wakes this.
+    pub(crate) fn helper(owner: &Thread<P>, ext: P::Thread, waker: Waker) -> Option<Thread<P>> {
+        let mut thread = Thread::double(owner, ext)?;
+        thread.waker = waker;
         Some(thread)
     }
 
@@ -273,20 +304,36 @@ impl<P: Personality> Thread<P> {
         self.sent.load(Ordering::Relaxed)
     }
 
+    /// The call that begins is made at home.
+    pub(crate) fn set_home(&self) {
+        if self.went_away.load(Ordering::Relaxed) {
+            self.went_away.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// At the end of a call: whether a module has made it, or begun it.
+    pub(crate) fn was_away(&self) -> bool {
+        self.is_sent() || self.went_away.load(Ordering::Relaxed)
+    }
+
     /// The word to park on.
     pub(crate) fn park_word(&self) -> &AtomicU32 {
         if self.is_sent() { &self.wake.home } else { &self.wake.word }
     }
 
-    /// By the thread, woken while its call is away: does its errands. The call's result, if that is there.
-    pub(crate) fn fetch(&self) -> Option<isize> {
+    /// By the thread, woken while its call is away: does its errands. What came of the call, if it has come home.
+    pub(crate) fn fetch(&self) -> Option<Returned> {
         wake::rearm(&self.wake.home);
         self.far.serve();
-        let result = self.outcome.lock().take()?;
+        let returned = self.outcome.lock().take()?;
+        self.be_home();
+        Some(returned)
+    }
+
+    fn be_home(&self) {
         self.far.close();
         self.wake.come_home();
         self.sent.store(false, Ordering::Relaxed);
-        Some(result)
     }
 
     /// Wakes the call that this thread waits in.
@@ -450,10 +497,20 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
         } else {
             Thread::poll_away(self, None)
         };
-        let Poll::Ready(result) = polled else { return Ran::Waits(thread.look_again()) };
-        // In this order: once the result is to be had, the thread may send its next call.
-        wake::finish(&thread.wake.word);
-        *thread.outcome.lock() = Some(result);
+        // In this order: once the outcome is to be had, the thread may send its next call.
+        let returned = match polled {
+            Poll::Ready(result) => {
+                wake::finish(&thread.wake.word);
+                Returned::Over(result)
+            }
+            Poll::Pending if thread.stays.load(Ordering::Relaxed) => return Ran::Waits(thread.look_again()),
+            Poll::Pending => {
+                thread.wake.goes_home();
+                wake::give_back(&thread.wake.word);
+                Returned::Waits
+            }
+        };
+        *thread.outcome.lock() = Some(returned);
         if wake::raise(&thread.wake.home) == Raised::Unpark {
             machine.park().unpark(&thread.wake.home, 1);
         }
@@ -463,16 +520,37 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
     fn wake(&self) -> &WakeState {
         &self.owner().wake
     }
+    fn kind(&self) -> usize {
+        self.owner().sent_row.load(Ordering::Relaxed)
+    }
+    fn nice(&self) -> i8 {
+        P::nice(self.owner())
+    }
 }
 
 impl<P: Personality> Seat<P> {
-    /// Sends the pending call to a module.
-    pub(crate) fn send(&self, module: &Arc<Module>) {
+    /// Sends the pending call, of this row, to a module.
+    pub(crate) fn send(&self, row: &Row<P>, module: &Arc<Module>) {
+        self.sent_row.store(row.number, Ordering::Relaxed);
+        self.stays.store(!module.adaptive, Ordering::Relaxed);
+        self.went_away.store(true, Ordering::Relaxed);
         self.far.direct.store(module.direct, Ordering::Relaxed);
         self.far.open();
         self.unbuilt.store(true, Ordering::Relaxed);
         self.sent.store(true, Ordering::Relaxed);
         self.wake.send(Away(self.slotted.clone()), module);
+    }
+
+    /// Takes the call back from the module it was sent to. False when that has begun it, or had.
+    pub(crate) fn take_back(&self, module: &Arc<Module>) -> bool {
+        if !wake::take_back(&self.wake.word) {
+            return false;
+        }
+        module.withdraw(&Away(self.slotted.clone()));
+        self.unbuilt.store(false, Ordering::Relaxed);
+        self.went_away.store(false, Ordering::Relaxed);
+        self.be_home();
+        true
     }
 
     pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {

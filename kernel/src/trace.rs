@@ -161,7 +161,7 @@ impl<P: Personality> Thread<P> {
                 let _ = write!(line, "-1 {errno:?}");
             }
         }
-        if self.kernel.modules.takes(row.place) {
+        if self.was_away() {
             let _ = write!(line, " <{}>", row.place.name());
         }
         self.kernel.tracer.line(&line);

@@ -8,6 +8,16 @@ pub struct PageFrame(pub usize);
 pub trait Frames: Send + Sync + 'static {
     /// A frame of zeroes with one user; `None` when memory is used up.
     fn take(&self) -> Option<PageFrame>;
+    /// A copy of a frame with one user; `None` when memory is used up.
+    fn take_copy(&self, from: PageFrame) -> Option<PageFrame> {
+        let frame = self.take()?;
+        self.copy(from, frame);
+        Some(frame)
+    }
+    /// Up to `most` frames of zeroes in a row, with one user each, which may be in vain: the first, and how many. None when memory is short.
+    fn take_row(&self, _most: usize) -> (PageFrame, usize) {
+        (PageFrame(0), 0)
+    }
     /// One more user.
     fn share(&self, frame: PageFrame);
     /// One user less.

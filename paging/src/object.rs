@@ -193,10 +193,12 @@ impl<F: Frames> Object<F> {
     /// Pages of a range that are in memory, with one more user each: how many were put into `out`. None of an object whose missing
     /// pages are made: there a mapping has no more of them than it has touched.
     pub fn present(&self, range: Range<u64>, out: &mut [(u64, PageFrame)]) -> usize {
+        if self.is_filled() { self.resident_pages(range, out) } else { 0 }
+    }
+
+    /// The same of any object.
+    pub fn resident_pages(&self, range: Range<u64>, out: &mut [(u64, PageFrame)]) -> usize {
         let inner = self.inner.lock();
-        if inner.fill.is_none() {
-            return 0;
-        }
         let mut count = 0;
         for ((number, frame), place) in inner.pages.range(range).zip(out) {
             self.frames.share(*frame);

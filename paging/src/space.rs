@@ -55,6 +55,20 @@ const BATCH: usize = 256;
 
 /// Pages of a file around one that is touched which get entries with it when they are in memory: an aligned group of this many.
 const AROUND: usize = 16;
+/// Pages that are copied with one that is written, when as many before it were.
+const MOST_COPIED: usize = 32;
+/// Pages of a file's data that are copied together with one that is written: an aligned group of this many, where the mapping is not larger.
+const DATA: usize = 4;
+const MOST_DATA: usize = 64;
+/// Pages of a mapping of code that are given their entries before anybody runs them, where faults are dear.
+const MOST_CODE: usize = 512;
+
+/// Pages of zeroes are touched one after another when so many before a page are there: as many again come with it, up to the most.
+const IN_A_ROW: usize = 16;
+const MOST_IN_A_ROW: usize = 128;
+/// Pages that come together in spaces that are large, and in those that are very large; and from how many pages on they are.
+const TOGETHER: [(usize, usize); 2] = [(1 << 18, 64), (1 << 14, 16)];
+
 /// Most pages that MADV_WILLNEED brings at a time.
 const AHEAD: usize = 512;
 
@@ -72,12 +86,14 @@ struct Inner<F: Frames, T: Table> {
     /// Entries in the table.
     resident: usize,
     most_resident: usize,
+    /// Entries that have been made, and pages that have been copied.
+    brought: u64,
 }
 
 impl<F: Frames, T: Table> Space<F, T> {
     /// An empty space over an empty table.
     pub fn new(frames: &'static F, table: T) -> Arc<Space<F, T>> {
-        let inner = Inner { table, regions: BTreeMap::new(), resident: 0, most_resident: 0 };
+        let inner = Inner { table, regions: BTreeMap::new(), resident: 0, most_resident: 0, brought: 0 };
         Arc::new_cyclic(|this| Space { frames, inner: Mutex::new(inner), this: this.clone() })
     }
 
@@ -94,7 +110,14 @@ impl<F: Frames, T: Table> Space<F, T> {
         }
         let mut inner = self.inner.lock();
         inner.cut(self.frames, start, end);
+        let code = match &behind {
+            Behind::Object { object, page, shared: false } if T::FAULTS_ARE_DEAR && prot.exec => Some((object.clone(), *page)),
+            _ => None,
+        };
         inner.insert(start, Region { end, prot, at_fork: AtFork::Copied, behind });
+        if let Some((object, first)) = code {
+            inner.expect_code(self.frames, start..end, (&object, first), rights(prot, false));
+        }
         Ok(())
     }
 
@@ -351,6 +374,11 @@ impl<F: Frames, T: Table> Space<F, T> {
         (inner.resident, inner.most_resident)
     }
 
+    /// Pages that faults and copies have brought so far.
+    pub fn brought(&self) -> u64 {
+        self.inner.lock().brought
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         let mut inner = self.inner.lock();
@@ -376,9 +404,22 @@ impl<F: Frames, T: Table> Space<F, T> {
         // What has lost the right to be written.
         let mut changed: Option<(usize, usize)> = None;
         let mut failed = Ok(());
+        let mut eager = inner.table.copies_at_fork();
         'regions: for (start, region) in inner.regions.iter().filter(|(_, region)| copied(region)) {
             let mut at = *start;
             while let Some((page, was)) = inner.table.next(at, region.end) {
+                at = page + PAGE;
+                if was.prot.write
+                    && eager > 0
+                    && let Some(frame) = self.frames.take_copy(was.frame)
+                {
+                    eager -= 1;
+                    failed = other.install(self.frames, page, Entry { frame, ..was });
+                    if failed.is_err() {
+                        break 'regions;
+                    }
+                    continue;
+                }
                 let entry = Entry { prot: Prot { write: false, ..was.prot }, ..was };
                 self.frames.share(entry.frame);
                 if let Err(errno) = other.install(self.frames, page, entry) {
@@ -391,7 +432,6 @@ impl<F: Frames, T: Table> Space<F, T> {
                     let _ = inner.table.set(page, entry);
                     changed = Some((changed.map_or(page, |(first, _)| first), page + PAGE));
                 }
-                at = page + PAGE;
             }
         }
         if let Some((first, end)) = changed {
@@ -554,6 +594,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         match self.table.set(page, entry) {
             Ok(()) => {
                 self.resident += 1;
+                self.brought += 1;
                 self.most_resident = self.most_resident.max(self.resident);
                 Ok(())
             }
@@ -588,25 +629,31 @@ impl<F: Frames, T: Table> Inner<F, T> {
         };
         if let Some(entry) = held {
             let own = shared || !frames.is_shared(entry.frame);
-            let frame = if own { entry.frame } else { frames.take().ok_or(Refused::NoMemory)? };
-            if !own {
-                frames.copy(entry.frame, frame);
-            }
+            let frame = if own { entry.frame } else { frames.take_copy(entry.frame).ok_or(Refused::NoMemory)? };
             if let Behind::Object { object, page: first, shared: true } = &behind {
                 object.note_store(first + (offset / PAGE) as u64);
             }
             // Replaces an entry, which needs no memory.
             let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
-            if own {
+            self.brought += 1;
+            let mut left = Vec::new();
+            let mut end_of_all = page + PAGE;
+            if T::FAULTS_ARE_DEAR && !shared {
+                end_of_all = self.write_around(frames, page, start..end, prot, &mut left);
+            }
+            if own && left.is_empty() {
                 self.table.flush_here(page, page + PAGE);
             } else {
-                self.table.flush(page, page + PAGE);
+                self.table.flush(page, end_of_all);
+            }
+            if !own {
                 frames.release(entry.frame);
             }
+            left.into_iter().for_each(|frame| frames.release(frame));
             return Ok(frame);
         }
         let (frame, writable) = match &behind {
-            Behind::Zero => (frames.take().ok_or(Refused::NoMemory)?, true),
+            Behind::Zero => (self.zeroes(frames, page, start..end, prot).ok_or(Refused::NoMemory)?, true),
             Behind::Object { object, page: first, shared } => {
                 let number = first + (offset / PAGE) as u64;
                 let (frame, writable) = object.page(number, write && *shared).map_err(|missing| match missing {
@@ -615,10 +662,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
                     Missing::Absent => Stop::Absent(object.clone(), number),
                 })?;
                 if write && !shared {
-                    let own = frames.take();
-                    if let Some(own) = own {
-                        frames.copy(frame, own);
-                    }
+                    let own = frames.take_copy(frame);
                     frames.release(frame);
                     (own.ok_or(Refused::NoMemory)?, true)
                 } else {
@@ -628,12 +672,140 @@ impl<F: Frames, T: Table> Inner<F, T> {
         };
         let entry = Entry { frame, prot: rights(prot, writable) };
         self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
+        if T::FAULTS_ARE_DEAR && write && !shared && end - start <= MOST_DATA * PAGE {
+            self.copy_around(frames, page, start..end, &behind, prot);
+        }
         if let Behind::Object { object, page: first, .. } = &behind
             && !write
         {
             self.install_around(frames, page, start..end, (object, *first), rights(prot, false));
         }
         Ok(frame)
+    }
+
+    /// A frame of zeroes for a page that has none; where faults are dear, pages that will be wanted next get theirs with it.
+    fn zeroes(&mut self, frames: &F, page: usize, region: core::ops::Range<usize>, prot: Prot) -> Option<PageFrame> {
+        if !T::FAULTS_ARE_DEAR || !prot.write {
+            return frames.take();
+        }
+        let wanted = self.together(page, region);
+        let mut at = wanted.start;
+        let mut found = None;
+        while wanted.len() > PAGE && at < wanted.end {
+            let (first, count) = frames.take_row((wanted.end - at) / PAGE);
+            if count == 0 {
+                break;
+            }
+            for number in 0..count {
+                let (frame, here) = (PageFrame(first.0 + number), at + number * PAGE);
+                if here == page {
+                    found = Some(frame);
+                } else {
+                    // Without memory for the table it has no entry, and the frame was released.
+                    let _ = self.install(frames, here, Entry { frame, prot: rights(prot, true) });
+                }
+            }
+            at += count * PAGE;
+        }
+        found.or_else(|| frames.take())
+    }
+
+    /// A page of a private mapping may be written now: those around it that nobody else has may be as well, and where pages are written one after another
+    /// the next ones are copied. Frames that are to be released once processors have forgotten them come to `left`; returns where the copies end.
+    fn write_around(
+        &mut self,
+        frames: &F,
+        page: usize,
+        region: core::ops::Range<usize>,
+        prot: Prot,
+        left: &mut Vec<PageFrame>,
+    ) -> usize {
+        let group = page & !(AROUND * PAGE - 1);
+        for at in (group.max(region.start)..(group + AROUND * PAGE).min(region.end)).step_by(PAGE) {
+            if let Some(entry) = self.table.get(at).filter(|entry| !entry.prot.write && !frames.is_shared(entry.frame)) {
+                // Replaces an entry, which needs no memory.
+                let _ = self.table.set(at, Entry { prot: rights(prot, true), ..entry });
+            }
+        }
+        let is_written = |at: usize| region.contains(&at) && self.table.get(at).is_some_and(|entry| entry.prot.write);
+        let before = |pages: usize| page.checked_sub(pages * PAGE).is_some_and(is_written);
+        let (mut row, mut next) = (0, 2);
+        while next <= MOST_COPIED && before(next / 2) && before(next) {
+            (row, next) = (next, next * 2);
+        }
+        let end = (page + PAGE + row * PAGE).min(region.end);
+        for at in (page + PAGE..end).step_by(PAGE) {
+            let Some(entry) = self.table.get(at).filter(|entry| !entry.prot.write) else { return at };
+            let Some(frame) = frames.take_copy(entry.frame) else { return at };
+            // As above.
+            let _ = self.table.set(at, Entry { frame, prot: rights(prot, true) });
+            left.push(entry.frame);
+            self.brought += 1;
+        }
+        end
+    }
+
+    /// Pages without entries, this one among them, that are to have theirs at a time.
+    fn together(&self, page: usize, region: core::ops::Range<usize>) -> core::ops::Range<usize> {
+        let is_there = |at: usize| region.contains(&at) && self.table.get(at).is_some();
+        let before = |pages: usize| page.checked_sub(pages * PAGE).is_some_and(is_there);
+        let (mut from, mut to) = (page, page + PAGE);
+        if let Some((_, group)) = TOGETHER.iter().find(|(least, _)| self.resident >= *least) {
+            let first = page & !(group * PAGE - 1);
+            (from, to) = (first.max(region.start), (first + group * PAGE).min(region.end));
+        }
+        if before(1) {
+            let mut row = 0;
+            let mut next = IN_A_ROW;
+            while next <= MOST_IN_A_ROW && before(next / 2) && before(next) {
+                (row, next) = (next, next * 2);
+            }
+            to = to.max((page + row * PAGE).min(region.end));
+        }
+        // Between those that are there already.
+        while from < page && (from..page).step_by(PAGE).any(is_there) {
+            from += PAGE;
+        }
+        let end = (page + PAGE..to).step_by(PAGE).find(|at| is_there(*at)).unwrap_or(to);
+        from..end
+    }
+
+    /// A page of a program's data was written: so will those around it be, as they are made what they are to be when the program begins. Those in memory that have
+    /// no entries yet get their copies.
+    fn copy_around(&mut self, frames: &F, page: usize, region: core::ops::Range<usize>, behind: &Behind<F>, prot: Prot) {
+        let Behind::Object { object, page: first, .. } = behind else { return };
+        let group = page & !(DATA * PAGE - 1);
+        let (from, to) = (group.max(region.start), (group + DATA * PAGE).min(region.end));
+        let number = |addr: usize| first + ((addr - region.start) / PAGE) as u64;
+        let mut found = [(0, PageFrame(0)); DATA];
+        let count = object.resident_pages(number(from)..number(to), &mut found);
+        for (at, frame) in &found[..count] {
+            let at = region.start + (at - first) as usize * PAGE;
+            if self.table.get(at).is_none()
+                && let Some(own) = frames.take_copy(*frame)
+            {
+                // Without memory for the table it has no entry, and the frame was released.
+                let _ = self.install(frames, at, Entry { frame: own, prot: rights(prot, true) });
+            }
+            frames.release(*frame);
+        }
+    }
+
+    /// Code that is mapped will be run: pages of it that are in memory get their entries at once, of the first [`MOST_CODE`].
+    fn expect_code(&mut self, frames: &F, range: core::ops::Range<usize>, (object, first): (&Object<F>, u64), prot: Prot) {
+        let end = range.end.min(range.start + MOST_CODE * PAGE);
+        for page in (range.start..end).step_by(AROUND * PAGE) {
+            // By groups of its own, which begin where the range does.
+            let mut found = [(0, PageFrame(0)); AROUND];
+            let number = first + ((page - range.start) / PAGE) as u64;
+            let count = object.resident_pages(number..number + ((end - page) / PAGE).min(AROUND) as u64, &mut found);
+            for (at, frame) in &found[..count] {
+                let at = range.start + (at - first) as usize * PAGE;
+                // Without memory for the table it has no entry, and the frame was released.
+                let _ = self.install(frames, at, Entry { frame: *frame, prot });
+            }
+        }
+        self.table.expect(range.start, end);
     }
 
     /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` is in

@@ -21,6 +21,15 @@ pub struct NoMemory;
 /// The table makes sure that no processor goes on with an old entry once [`Table::set`] or [`Table::take`] has returned and
 /// [`Table::flush`] has been called for the range. It does not count users of frames: that is the space's part.
 pub trait Table: Send + 'static {
+    /// A fault costs as much as many pages: those that will be wanted next get their entries before anybody asks for them.
+    const FAULTS_ARE_DEAR: bool = false;
+    /// Where faults are dear: the entries of a range are used soon.
+    fn expect(&mut self, _start: usize, _end: usize) {}
+    /// How many pages that may be written are copied when the space is copied for a fork. The others are shared until they are written, which
+    /// costs each side a fault. Nobody may write them meanwhile.
+    fn copies_at_fork(&self) -> usize {
+        0
+    }
     fn get(&self, addr: usize) -> Option<Entry>;
     /// Installs or replaces an entry.
     fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory>;

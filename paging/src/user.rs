@@ -113,6 +113,11 @@ impl<P: Platform> UserSpace<P> {
         ((now * PAGE) as u64, (most * PAGE) as u64)
     }
 
+    /// Bytes in memory that are no object's, whatever of them a fork's other side shares.
+    pub fn own_bytes(&self) -> usize {
+        self.paged.report().iter().map(|(_, report)| (report.own + report.copied_on_write) * PAGE).sum()
+    }
+
     /// [`janua_port::Context::residency`]: pages of private memory are dirty, since nothing is behind them; so are an object's,
     /// for the same reason, but those that a private mapping only reads count as clean.
     pub fn residency(&self, each: &mut dyn FnMut(&Residency)) {

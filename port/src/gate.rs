@@ -2,12 +2,15 @@
 //! arrives with a frame. Or it is pulled: the machine runs user code and looks why it stopped ([`PullGate`]). Or it is a queue, which user code
 //! fills and the kernel empties while both run ([`QueueGate`]).
 
-use janua_arch::Frame;
+use alloc::sync::Arc;
 
 use janua_abi::linux::Result;
+use janua_abi::ring;
+use janua_arch::Frame;
 
 use crate::UserMemory;
 use crate::clock::Nanos;
+use crate::context::Context;
 use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
 
@@ -39,13 +42,14 @@ pub enum GateId {
     CallGate,
     Ptrace,
     L4,
+    Ring,
 }
 
 impl GateId {
     /// In the order of their numbers, the first being 1.
-    pub const ALL: [GateId; 13] = {
-        use GateId::{Call, CallGate, Int, L4, Ptrace, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
-        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate, Ptrace, L4]
+    pub const ALL: [GateId; 14] = {
+        use GateId::{Call, CallGate, Int, L4, Ptrace, Ring, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
+        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate, Ptrace, L4, Ring]
     };
 
     pub const fn number(self) -> u8 {
@@ -72,6 +76,7 @@ impl GateId {
             GateId::CallGate => "callgate",
             GateId::Ptrace => "ptrace",
             GateId::L4 => "l4",
+            GateId::Ring => "ring",
         }
     }
 }
@@ -229,6 +234,44 @@ pub enum Submission {
     Cancel { of: u64, tag: u64 },
 }
 
+/// The number of a call whose entry means nothing: it ends with EINVAL.
+pub const NO_CALL: usize = usize::MAX;
+
+impl Submission {
+    /// What an entry of a ring says; one whose flags mean nothing is a call of the number [`NO_CALL`].
+    pub fn of(entry: &ring::Submission) -> Submission {
+        let ring::Submission { number, flags, words, tag } = *entry;
+        let (number, link) = match (number, flags) {
+            (ring::CANCEL, 0) => return Submission::Cancel { of: words[0], tag },
+            (ring::CANCEL, _) => (NO_CALL, None),
+            (_, 0) => (number as usize, None),
+            (_, ring::flags::LINK) => (number as usize, Some(0)),
+            (_, ring::flags::LINK_WHOLE) => (number as usize, Some(words[2] as isize)),
+            (_, ring::flags::LINK_HARD) => (number as usize, Some(isize::MIN)),
+            _ => (NO_CALL, None),
+        };
+        Submission::Call { number, words: words.map(|word| word as usize), tag, link }
+    }
+
+    /// The entry that says this.
+    pub fn entry(&self) -> ring::Submission {
+        match *self {
+            Submission::Cancel { of, tag } => {
+                ring::Submission { number: ring::CANCEL, flags: 0, words: [of, 0, 0, 0, 0, 0], tag }
+            }
+            Submission::Call { number, words, tag, link } => {
+                let flags = match link {
+                    None => 0,
+                    Some(isize::MIN) => ring::flags::LINK_HARD,
+                    Some(0) => ring::flags::LINK,
+                    Some(_) => ring::flags::LINK_WHOLE,
+                };
+                ring::Submission { number: number as u32, flags, words: words.map(|word| word as u64), tag }
+            }
+        }
+    }
+}
+
 /// The end of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -254,6 +297,31 @@ pub trait QueueGate: Send + Sync {
     fn look_after(&self) -> Option<Nanos> {
         None
     }
+    /// [`QueueGate::take`] for as many as there are and `into` has room for, in the form that programs write them in: how many.
+    fn take_some(&self, into: &mut [ring::Submission]) -> usize {
+        let mut taken = 0;
+        while let Some(place) = into.get_mut(taken)
+            && let Some(submission) = self.take()
+        {
+            *place = submission.entry();
+            taken += 1;
+        }
+        taken
+    }
+    /// [`QueueGate::complete`] for as many of these as there is room for: how many.
+    fn complete_some(&self, completions: &[ring::Completion]) -> usize {
+        let posted = |one: &&ring::Completion| self.complete(Completion { tag: one.tag, result: one.result as isize });
+        completions.iter().take_while(posted).count()
+    }
+}
+
+/// A gate by which programs make queues themselves, in their own memory.
+pub trait RingGate: Sync {
+    fn id(&self) -> GateId;
+    /// A queue in the memory of this thread, which begins at `at` and holds so many submissions and completions. `watched`: a module will look into it
+    /// until there has been nothing for a while ([`QueueGate::look_after`]); otherwise it is looked into when user code asks. EINVAL for numbers that are no powers of two, or too large, or an address
+    /// that is no multiple of 64; EFAULT where the memory cannot be written.
+    fn open(&self, context: Arc<dyn Context>, at: usize, entries: (u32, u32), watched: bool) -> Result<Arc<dyn QueueGate>>;
 }
 
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.

@@ -13,7 +13,25 @@ pub trait Park: Send + Sync {
     fn unpark(&self, word: &AtomicU32, count: u32);
     /// Lets other threads have the processor, if any wait for it (sched_yield(2)).
     fn yield_now(&self);
+    /// Spins until `*word != expected`, for at most `limit` nanoseconds, or not at all where the machine has something better to do with the processor.
+    fn spin(&self, _word: &AtomicU32, _expected: u32, _limit: Nanos) -> Spun {
+        Spun::Unchanged
+    }
+    /// Whether a ready thread waits for the caller's processor. False where the machine does not know.
+    fn is_wanted(&self) -> bool {
+        false
+    }
     /// By a call that takes long, between two of its parts: what is due happens, and others have their turn, on a machine that does not
     /// interrupt the kernel. Nothing where the host does.
     fn attend(&self) {}
+}
+
+/// What [`Park::spin`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spun {
+    /// The word is another.
+    Changed,
+    Unchanged,
+    /// It is not, and [`Park::is_wanted`].
+    Wanted,
 }

@@ -1,15 +1,16 @@
 //! An executor: runs calls away from the threads that made them.
 //!
 //! A job is a handle to a call with a wake word ([`crate::wake`]); the queue holds those to be polled, the timers those that asked for a
-//! time. Which is next is the policy's choice. Who has a thread to spare calls [`Executor::turn`] in a loop and sleeps on
-//! [`Executor::word`] in between; everybody may [`Executor::submit`]. A thread that is held up in a job can be relieved: another takes the turns,
-//! and the first finds at the end of its own that it is no longer wanted.
+//! time. Which is next is the [`Policy`]'s choice. Who has a thread to spare calls [`Executor::turn`] in a loop; everybody may
+//! [`Executor::submit`], and wakes that thread afterwards. Several threads may take turns of one executor at a time: so one that is held up in a job can be
+//! relieved, and an executor can change from one thread to another at any moment.
 
 use crate::atomic::AtomicU32;
 use crate::sync::Mutex;
 use crate::wake::{self, Raised};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 
+pub use crate::policy::{Policy, Queue};
 pub use janua_port::Nanos;
 
 /// A call that is away.
@@ -20,6 +21,14 @@ pub trait Job: Clone + Send {
     fn word(&self) -> &AtomicU32;
     /// Polls it once.
     fn run(&self) -> Ran;
+    /// Jobs of the same kind do the same kind of work ([`Policy::Cohort`]).
+    fn kind(&self) -> usize {
+        0
+    }
+    /// The lower, the sooner ([`Policy::Priority`]): a nice value.
+    fn nice(&self) -> i8 {
+        0
+    }
 }
 
 /// What became of a job that was polled.
@@ -29,30 +38,6 @@ pub enum Ran {
     Done,
     /// It waits: for a wake-up, or until this time.
     Waits(Option<Nanos>),
-}
-
-/// Which job is next.
-pub trait Policy<J>: Send {
-    fn push(&mut self, job: J);
-    fn pop(&mut self) -> Option<J>;
-}
-
-/// First in, first out.
-pub struct Fifo<J>(VecDeque<J>);
-
-impl<J> Default for Fifo<J> {
-    fn default() -> Self {
-        Fifo(VecDeque::new())
-    }
-}
-
-impl<J: Send> Policy<J> for Fifo<J> {
-    fn push(&mut self, job: J) {
-        self.0.push_back(job);
-    }
-    fn pop(&mut self) -> Option<J> {
-        self.0.pop_front()
-    }
 }
 
 /// Times at which jobs are to be polled again, each job's latest.
@@ -95,31 +80,33 @@ pub enum Turn {
     Idle(Option<Nanos>),
 }
 
-/// A queue of jobs, their timers and the word its thread sleeps on.
-pub struct Executor<J, Q> {
-    word: AtomicU32,
-    queue: Mutex<Q>,
+/// A queue of jobs and their timers.
+pub struct Executor<J> {
+    queue: Mutex<Queue<J>>,
     timers: Mutex<Timers<J>>,
 }
 
-impl<J: Job, Q: Policy<J>> Executor<J, Q> {
+impl<J: Job> Executor<J> {
     /// An executor without jobs.
-    pub fn new(queue: Q) -> Executor<J, Q> {
+    pub fn new(policy: Policy) -> Executor<J> {
         let timers = Timers { at: BTreeMap::new(), of: BTreeMap::new() };
-        Executor { word: AtomicU32::new(wake::QUIET), queue: Mutex::new(queue), timers: Mutex::new(timers) }
+        Executor { queue: Mutex::new(Queue::new(policy)), timers: Mutex::new(timers) }
     }
 
-    /// The wake word of the thread that takes turns here: [`wake::rearm`] before a turn, [`wake::PARKED`] while it sleeps.
-    pub fn word(&self) -> &AtomicU32 {
-        &self.word
-    }
-
-    /// Puts a job into the queue: one whose thread has sent it away, or for which [`wake::raise`] returned [`Raised::Queue`]. Whether the
-    /// executor's thread sleeps and is to be unparked.
-    #[must_use]
-    pub fn submit(&self, job: J) -> bool {
+    /// Puts a job into the queue: one whose thread has sent it away, or for which [`wake::raise`] returned [`Raised::Queue`]. The caller wakes the
+    /// thread that takes the turns.
+    pub fn submit(&self, job: J) {
         self.queue.lock().push(job);
-        wake::raise(&self.word) == Raised::Unpark
+    }
+
+    /// How many jobs are in the queue.
+    pub fn queued(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    /// Takes a job out of the queue that its thread has taken back ([`wake::take_back`]).
+    pub fn withdraw(&self, job: &J) {
+        self.queue.lock().remove(job.id());
     }
 
     /// Forgets the time that a job has asked for: it has ended outside a turn.
@@ -138,8 +125,10 @@ impl<J: Job, Q: Policy<J>> Executor<J, Q> {
         }
         let next = self.queue.lock().pop();
         let Some(job) = next else { return Turn::Idle(self.timers.lock().next()) };
+        if !wake::begin(job.word()) {
+            return Turn::Ran;
+        }
         self.timers.lock().clear(job.id());
-        wake::begin(job.word());
         match job.run() {
             // From here on the job may be sent again, and be another's.
             Ran::Done => {}
@@ -153,14 +142,6 @@ impl<J: Job, Q: Policy<J>> Executor<J, Q> {
             }
         }
         Turn::Ran
-    }
-
-    /// Sleeps until there may be a job, unless there is one: `park(word, deadline)` sleeps while the word is [`wake::PARKED`], or returns
-    /// early.
-    pub fn park(&self, deadline: Option<Nanos>, park: impl FnOnce(&AtomicU32, Option<Nanos>)) {
-        if wake::intend_to_park(&self.word) {
-            park(&self.word, deadline);
-        }
     }
 }
 
@@ -207,23 +188,22 @@ mod tests {
         }
     }
 
-    type Jobs = Executor<Script, Fifo<Script>>;
+    type Jobs = Executor<Script>;
 
     fn executor() -> (Jobs, Arc<StdMutex<Vec<u32>>>) {
-        (Executor::new(Fifo::default()), Arc::default())
+        (Executor::new(Policy::Fifo), Arc::default())
     }
 
     fn send(to: &Jobs, log: &Arc<StdMutex<Vec<u32>>>, name: u32, script: &[Ran], wakes: bool) -> Script {
         let script = StdMutex::new(script.to_vec());
         let job = Script(Arc::new(Inner { name, word: AtomicU32::new(wake::QUIET), script, log: log.clone(), wakes }));
         wake::send(job.word());
-        let _ = to.submit(job.clone());
+        to.submit(job.clone());
         job
     }
 
     fn until_idle(on: &Jobs, now: Nanos) -> Option<Nanos> {
         loop {
-            wake::rearm(on.word());
             if let Turn::Idle(deadline) = on.turn(now) {
                 return deadline;
             }
@@ -239,7 +219,7 @@ mod tests {
         assert_eq!(*log.lock().unwrap(), [1, 2]);
         assert_eq!(wake::raise(first.word()), Raised::Queue);
         assert_eq!(wake::raise(first.word()), Raised::Nothing, "it is in the queue already");
-        let _ = executor.submit(first.clone());
+        executor.submit(first.clone());
         assert_eq!(until_idle(&executor, 0), None);
         assert_eq!(*log.lock().unwrap(), [1, 2, 1]);
         assert_eq!(first.word().load(Ordering::Relaxed), wake::QUIET);
@@ -261,7 +241,7 @@ mod tests {
         send(&executor, &log, 2, &[Ran::Waits(Some(20)), Ran::Done], false);
         assert_eq!(until_idle(&executor, 0), Some(10));
         assert_eq!(wake::raise(early.word()), Raised::Queue);
-        let _ = executor.submit(early.clone());
+        executor.submit(early.clone());
         assert_eq!(until_idle(&executor, 5), Some(20), "its first time is forgotten");
         assert_eq!(until_idle(&executor, 20), Some(30));
         assert_eq!(until_idle(&executor, 29), Some(30));
@@ -281,17 +261,24 @@ mod tests {
     }
 
     #[test]
-    fn who_submits_learns_whether_the_thread_sleeps() {
+    fn what_has_been_taken_back_is_not_begun() {
         let (executor, log) = executor();
-        let mut slept = false;
-        executor.park(None, |word, _| slept = word.load(Ordering::Relaxed) == wake::PARKED);
-        assert!(slept);
-        let word = AtomicU32::new(wake::QUIET);
-        let inner = Inner { name: 1, word, script: StdMutex::new(std::vec![Ran::Done]), log: log.clone(), wakes: false };
-        let job = Script(Arc::new(inner));
-        wake::send(job.word());
-        assert!(executor.submit(job));
-        executor.park(None, |_, _| panic!("there is a job"));
+        let job = send(&executor, &log, 1, &[Ran::Waits(None), Ran::Done], false);
+        assert!(wake::take_back(job.word()) && !wake::take_back(job.word()));
         assert_eq!(until_idle(&executor, 0), None);
+        assert!(log.lock().unwrap().is_empty(), "its entry was left in the queue, and is none");
+        // Sent again: two entries, one call.
+        wake::send(job.word());
+        executor.submit(job.clone());
+        executor.submit(job.clone());
+        assert_eq!(until_idle(&executor, 0), None);
+        assert_eq!(*log.lock().unwrap(), [1]);
+        assert!(!wake::take_back(job.word()), "it has begun");
+        assert_eq!(wake::raise(job.word()), Raised::Queue);
+        assert!(!wake::take_back(job.word()), "woken is not new");
+        executor.submit(job.clone());
+        executor.withdraw(&job);
+        assert_eq!((until_idle(&executor, 0), executor.queued()), (None, 0));
+        assert_eq!(*log.lock().unwrap(), [1]);
     }
 }

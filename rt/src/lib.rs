@@ -14,6 +14,8 @@ pub mod executor;
 pub mod hold;
 #[cfg(not(loom))]
 pub mod once;
+#[cfg(not(loom))]
+pub mod policy;
 pub mod slot;
 pub mod sync;
 pub mod waitq;

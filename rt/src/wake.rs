@@ -12,7 +12,10 @@
 //!
 //! A call that an executor has is *away*, and the same word has that, too: [`send`], and from then on a wake-up puts the call into the executor's queue
 //! instead of unparking the thread. The executor polls it between [`begin`] and either [`pause`], which reports whether a wake-up came
-//! meanwhile, or [`finish`]. All are read-modify-writes, for the same reason.
+//! meanwhile, [`finish`], or [`give_back`]. All are read-modify-writes, for the same reason.
+//!
+//! A call that nobody has begun yet can be taken back by its thread ([`take_back`]), whatever queue it is in: `begin` and `take_back` exchange the
+//! same state, so one of them fails. What is left in the queue then, and any other entry that is there once too often, fails to begin.
 
 use core::sync::atomic::Ordering;
 
@@ -26,6 +29,8 @@ pub const WOKEN: u32 = 1;
 const AWAY: u32 = 4;
 /// An away call is being polled.
 const POLLED: u32 = 8;
+/// An away call has never been polled: its thread may have it back.
+const FRESH: u32 = 16;
 
 /// What is to be done after [`raise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +65,7 @@ pub fn is_under_way(word: &AtomicU32) -> bool {
 
 /// Whether the call is away and nobody has polled it since it was sent or woken.
 pub fn is_queued(word: &AtomicU32) -> bool {
-    word.load(Ordering::Relaxed) == AWAY | WOKEN
+    word.load(Ordering::Relaxed) & !FRESH == AWAY | WOKEN
 }
 
 /// Wakes the thread or its call, or keeps it from parking.
@@ -86,12 +91,27 @@ pub fn intend_to_park(word: &AtomicU32) -> bool {
 
 /// By the thread, which is not parked: its call goes away. The caller puts it into an executor's queue next.
 pub fn send(word: &AtomicU32) {
-    word.swap(AWAY | WOKEN, Ordering::AcqRel);
+    word.swap(AWAY | WOKEN | FRESH, Ordering::AcqRel);
 }
 
-/// By the executor: the call, taken out of the queue, is about to be polled.
-pub fn begin(word: &AtomicU32) {
-    word.swap(AWAY | POLLED, Ordering::AcqRel);
+/// By the thread: whether it has its call back, which nobody has begun. The next poll is the thread's; what has woken the call until now is seen by it.
+#[must_use]
+pub fn take_back(word: &AtomicU32) -> bool {
+    word.compare_exchange(AWAY | WOKEN | FRESH, QUIET, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// By the executor: the call, taken out of the queue, is about to be polled. False when it is not to be: its thread has taken it back, it is over, or
+/// another entry of the queue's has been before this one.
+#[must_use]
+pub fn begin(word: &AtomicU32) -> bool {
+    let mut found = word.load(Ordering::Relaxed);
+    while found & !FRESH == AWAY | WOKEN {
+        match word.compare_exchange_weak(found, AWAY | POLLED, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => found = now,
+        }
+    }
+    false
 }
 
 /// By the executor: the call has been polled and waits. False when it has been woken meanwhile: it is to be put into the queue again.
@@ -107,4 +127,9 @@ pub fn pause(word: &AtomicU32) -> bool {
 /// By the executor: the call has its result. Wake-ups are the thread's from here on.
 pub fn finish(word: &AtomicU32) {
     word.swap(QUIET, Ordering::AcqRel);
+}
+
+/// By the executor: the call has been polled and waits, and its thread is to go on with it, which polls it first of all.
+pub fn give_back(word: &AtomicU32) {
+    word.swap(WOKEN, Ordering::AcqRel);
 }

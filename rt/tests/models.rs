@@ -369,7 +369,7 @@ mod away {
         let mut built = false;
         shared.pop();
         loop {
-            wake::begin(&shared.word);
+            assert!(wake::begin(&shared.word), "one entry, one poll");
             let polled = match built {
                 false => slotted.start(call, (), &mut cx),
                 true => slotted.poll(&mut cx).unwrap(),
@@ -441,6 +441,92 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
     });
 }
 
+/// A call whose thread takes it back unless the module has begun it: one of the two makes it, once, and a wake-up that comes meanwhile is seen.
+#[test]
+fn a_call_that_is_taken_back_is_made_once() {
+    struct Shared {
+        word: AtomicU32,
+        home: AtomicU32,
+        queued: Mutex<bool>,
+        made: AtomicU32,
+        work: AtomicU32,
+        ending: AtomicU32,
+        futex: Futex,
+    }
+    impl Shared {
+        fn raise(&self, word: &AtomicU32) {
+            match wake::raise(word) {
+                Raised::Nothing => {}
+                Raised::Unpark => self.futex.wake(),
+                Raised::Queue => *self.queued.lock().unwrap() = true,
+            }
+        }
+        fn make(&self) -> u32 {
+            assert_eq!(self.made.fetch_add(1, Ordering::Relaxed), 0, "made twice");
+            1 + self.work.load(Ordering::Relaxed)
+        }
+        /// What the module does.
+        fn serve(&self) {
+            // Popped before it is known whether the thread still wants it.
+            let popped = std::mem::take(&mut *self.queued.lock().unwrap());
+            if popped && wake::begin(&self.word) {
+                let result = self.make();
+                wake::finish(&self.word);
+                self.ending.store(result, Ordering::Release);
+                self.raise(&self.home);
+            }
+        }
+        /// Waits until `word` is raised and `done` holds.
+        fn wait(&self, word: &AtomicU32, done: impl Fn() -> bool) {
+            loop {
+                wake::rearm(word);
+                if done() {
+                    break;
+                }
+                if wake::intend_to_park(word) {
+                    self.futex.sleep(word, wake::PARKED);
+                }
+            }
+        }
+    }
+    bounded(3).check(|| {
+        let word = || AtomicU32::new(wake::QUIET);
+        let shared = Arc::new(Shared {
+            word: word(),
+            home: word(),
+            queued: Mutex::new(true),
+            made: AtomicU32::new(0),
+            work: AtomicU32::new(0),
+            ending: AtomicU32::new(0),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+        });
+        wake::send(&shared.word);
+        let module = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.serve())
+        };
+        let kicker = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.work.store(1, Ordering::Relaxed);
+                shared.raise(&shared.word);
+            })
+        };
+        if wake::take_back(&shared.word) {
+            *shared.queued.lock().unwrap() = false;
+            wake::rearm(&shared.word);
+            shared.make();
+        } else {
+            shared.wait(&shared.home, || shared.ending.load(Ordering::Acquire) != 0);
+        }
+        // What comes next at home sees the kick.
+        shared.wait(&shared.word, || shared.work.load(Ordering::Relaxed) == 1);
+        module.join().unwrap();
+        kicker.join().unwrap();
+        assert_eq!(shared.made.load(Ordering::Relaxed), 1);
+    });
+}
+
 /// A queue, of one job.
 mod posting {
     use super::*;
@@ -497,7 +583,7 @@ mod posting {
     pub fn module(shared: &Arc<Shared>) {
         shared.pop();
         loop {
-            wake::begin(&shared.word);
+            assert!(wake::begin(&shared.word), "one entry, one poll");
             while shared.take() {}
             if shared.posted.load(Ordering::Relaxed) == CALLS {
                 return;

@@ -14,7 +14,14 @@ pub fn at(code: &[u8], base: u64, offset: usize) -> Option<Instruction> {
     decode(code, base, offset).map(|(instruction, _)| instruction)
 }
 
-/// The same, with the places of its constants.
+/// An instruction of 32-bit code, that at the start of `code`; `None` as for [`at`].
+pub fn at32(code: &[u8]) -> Option<Instruction> {
+    let bytes = code.get(..code.len().min(LONGEST))?;
+    let instruction = Decoder::with_ip(32, bytes, 0, DecoderOptions::NONE).decode();
+    (!instruction.is_invalid()).then_some(instruction)
+}
+
+/// As [`at`], with the places of its constants.
 pub fn with_constants(code: &[u8], base: u64, offset: usize) -> Option<(Instruction, ConstantOffsets)> {
     let (instruction, decoder) = decode(code, base, offset)?;
     let constants = decoder.get_constant_offsets(&instruction);

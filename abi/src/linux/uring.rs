@@ -314,6 +314,8 @@ pub mod cqe {
     pub const BUFFER: u32 = 1;
     pub const MORE: u32 = 1 << 1;
     pub const SOCK_NONEMPTY: u32 = 1 << 2;
+    /// The memory of a transfer without a copy is the program's again.
+    pub const NOTIF: u32 = 1 << 3;
     /// Where the number of the buffer is.
     pub const BUFFER_SHIFT: u32 = 16;
 }
@@ -378,6 +380,8 @@ pub mod op {
     pub const FGETXATTR: u8 = 43;
     pub const GETXATTR: u8 = 44;
     pub const SOCKET: u8 = 45;
+    pub const SEND_ZC: u8 = 47;
+    pub const SENDMSG_ZC: u8 = 48;
     pub const READ_MULTISHOT: u8 = 49;
     pub const WAITID: u8 = 50;
     pub const FUTEX_WAIT: u8 = 51;
@@ -390,6 +394,9 @@ pub mod op {
     /// Behind the last that this kernel has.
     pub const END: u8 = 58;
 }
+
+/// In the result of a notification: the bytes were copied.
+pub const NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 
 /// Flags of single operations.
 pub mod flag {
@@ -413,6 +420,8 @@ pub mod flag {
     pub const CANCEL_OP: u32 = 1 << 5;
     pub const RECVSEND_POLL_FIRST: u16 = 1;
     pub const RECV_MULTISHOT: u16 = 1 << 1;
+    pub const RECVSEND_FIXED_BUF: u16 = 1 << 2;
+    pub const SEND_ZC_REPORT_USAGE: u16 = 1 << 3;
     pub const ACCEPT_MULTISHOT: u16 = 1;
     pub const ACCEPT_DONTWAIT: u16 = 1 << 1;
     pub const ACCEPT_POLL_FIRST: u16 = 1 << 2;

@@ -87,8 +87,14 @@ pub fn seccomp(meter: &Meter) -> Samples {
     })
 }
 
-/// A child that does nothing but getppid, stopped under this process's ptrace.
-fn tracee() -> Result<libc::pid_t, Skip> {
+/// Makes one call.
+fn getppid() {
+    // SAFETY: no arguments, no effect.
+    unsafe { sys::call::<{ libc::SYS_getppid }>([0; 6]) };
+}
+
+/// A child that does nothing but this, stopped under this process's ptrace.
+fn tracee(body: fn()) -> Result<libc::pid_t, Skip> {
     // SAFETY: one thread; the child calls nothing but the calls below.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -102,20 +108,25 @@ fn tracee() -> Result<libc::pid_t, Skip> {
                 libc::_exit(1);
             }
             libc::raise(libc::SIGSTOP);
-            loop {
-                sys::call::<{ libc::SYS_getppid }>([0; 6]);
-            }
+        }
+        loop {
+            body();
         }
     }
     let status = wait(child)?;
     if libc::WIFSTOPPED(status) { Ok(child) } else { Err(Skip("ptrace is not permitted here".into())) }
 }
 
-/// Measures `step`, one round trip of a traced child.
-fn traced(meter: &Meter, step: impl Fn(libc::pid_t) -> Result<(), Skip>) -> Samples {
+/// Measures `step`, one round trip of a traced child that does nothing but `body`, with what `first` says of it.
+pub fn traced(
+    meter: &Meter,
+    body: fn(),
+    first: impl Fn(libc::pid_t) -> Result<(), Skip>,
+    step: impl Fn(libc::pid_t) -> Result<(), Skip>,
+) -> Samples {
     isolated(|| {
-        let child = tracee()?;
-        let samples = meter.each(|| step(child));
+        let child = tracee(body)?;
+        let samples = first(child).and_then(|()| meter.each(|| step(child)));
         // SAFETY: the child is ours and not yet reaped.
         unsafe { libc::kill(child, libc::SIGKILL) };
         wait(child)?;
@@ -123,7 +134,8 @@ fn traced(meter: &Meter, step: impl Fn(libc::pid_t) -> Result<(), Skip>) -> Samp
     })
 }
 
-fn resume(child: libc::pid_t, request: u32) -> Result<(), Skip> {
+/// Lets a stopped child go on until it stops again.
+pub fn resume(child: libc::pid_t, request: u32) -> Result<(), Skip> {
     // SAFETY: the child is stopped; resuming has no pointers.
     if unsafe { libc::ptrace(request, child, 0, 0) } != 0 {
         return Err(Skip::last("ptrace"));
@@ -133,25 +145,35 @@ fn resume(child: libc::pid_t, request: u32) -> Result<(), Skip> {
 
 /// Row `sysemu`: what a kernel on ptrace does for each call.
 pub fn sysemu(meter: &Meter) -> Samples {
-    traced(meter, |child| {
-        resume(child, libc::PTRACE_SYSEMU)?;
-        // SAFETY: the child is stopped; the registers are a local.
-        unsafe {
-            let mut registers: libc::user_regs_struct = std::mem::zeroed();
-            libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers);
-            registers.rax = ANSWER as u64;
-            if libc::ptrace(libc::PTRACE_SETREGS, child, 0, &raw const registers) != 0 {
-                return Err(Skip::last("ptrace"));
+    traced(
+        meter,
+        getppid,
+        |_| Ok(()),
+        |child| {
+            resume(child, libc::PTRACE_SYSEMU)?;
+            // SAFETY: the child is stopped; the registers are a local.
+            unsafe {
+                let mut registers: libc::user_regs_struct = std::mem::zeroed();
+                libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers);
+                registers.rax = ANSWER as u64;
+                if libc::ptrace(libc::PTRACE_SETREGS, child, 0, &raw const registers) != 0 {
+                    return Err(Skip::last("ptrace"));
+                }
             }
-        }
-        Ok(())
-    })
+            Ok(())
+        },
+    )
 }
 
 /// Row `syscall-stop`.
 pub fn syscall_stop(meter: &Meter) -> Samples {
-    traced(meter, |child| {
-        resume(child, libc::PTRACE_SYSCALL)?;
-        resume(child, libc::PTRACE_SYSCALL)
-    })
+    traced(
+        meter,
+        getppid,
+        |_| Ok(()),
+        |child| {
+            resume(child, libc::PTRACE_SYSCALL)?;
+            resume(child, libc::PTRACE_SYSCALL)
+        },
+    )
 }

@@ -10,6 +10,7 @@ mod apart;
 pub mod bare;
 pub mod bare32;
 mod calls;
+mod calls_by_ring;
 mod compat;
 mod files;
 mod gates;
@@ -22,7 +23,9 @@ mod queued;
 mod ring;
 pub mod scale;
 mod seldom;
+mod steps;
 mod sys;
+pub mod tasks;
 mod tiny;
 
 use std::ffi::OsString;
@@ -74,6 +77,8 @@ pub enum Group {
     Process,
     /// Time.
     Time,
+    /// What a kernel in another process does for a call of L4, step by step.
+    Step,
     /// One operation among many things: a point of a curve.
     Scale(scale::Curve),
 }
@@ -187,6 +192,10 @@ pub const ROWS: &[Row] = &[
     row("ring-1", "io_uring: submit a nop and take its completion", Group::File, ring::nops::<1>),
     row("ring-32", "io_uring: 32 nops by one call", Group::File, ring::nops::<32>),
     row("ring-256", "io_uring: 256 nops by one call", Group::File, ring::nops::<256>),
+    row("by-ring-1", "gate ring: submit a getppid and take its result", Group::File, calls_by_ring::getppid::<1>),
+    row("by-ring-8", "gate ring: 8 getppid by one call", Group::File, calls_by_ring::getppid::<8>),
+    row("by-ring-32", "gate ring: 32 getppid by one call", Group::File, calls_by_ring::getppid::<32>),
+    row("by-ring-256", "gate ring: 256 getppid by one call", Group::File, calls_by_ring::getppid::<256>),
     row("xattr", "set and get an attribute of a file in memory", Group::File, seldom::xattr),
     row("lockf", "lock and unlock a part of a file (fcntl)", Group::File, seldom::lockf),
     row("sendfile-1", "lseek, and sendfile of 1 byte to a file in memory", Group::File, seldom::sendfile),
@@ -216,6 +225,12 @@ pub const ROWS: &[Row] = &[
     row("requeue", "move 64 waiters from one futex to another", Group::Process, seldom::requeue),
     row("clock-vdso", "clock_gettime by the C library", Group::Time, gates::vdso),
     row("clock-call", "clock_gettime by syscall", Group::Time, gates::clock),
+    host("step-stop", "let a task go on (PTRACE_SYSEMU) until it stops at int 0x30 (wait4)", Group::Step, steps::stop),
+    host("step-getregs", "read its registers (PTRACE_GETREGS)", Group::Step, steps::registers),
+    host("step-setregs", "read its registers and set them (PTRACE_SETREGS)", Group::Step, steps::set_registers),
+    host("step-siginfo", "ask what stopped it (PTRACE_GETSIGINFO)", Group::Step, steps::signal),
+    host("step-peek", "read a word of its code (PTRACE_PEEKTEXT)", Group::Step, steps::code),
+    host("step-all", "set registers, go on, stop, read registers, ask why", Group::Step, steps::all),
 ];
 
 const USAGE: &str = "usage: janua probe [--samples N] ROW...   measure rows of `janua bench`
@@ -237,6 +252,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
                     let _ = writeln!(out, "{:<16} {}", row.name, row.title);
                 }
                 return ExitCode::SUCCESS;
+            }
+            "task" => {
+                drop(out);
+                return tasks::main(rest.as_slice());
             }
             "--idle" => return tiny::idle(rest.next().and_then(|n| n.parse().ok()).unwrap_or(1)),
             "--samples" => match rest.next().and_then(|n| n.parse().ok()) {

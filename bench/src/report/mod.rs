@@ -5,6 +5,7 @@ mod goals;
 pub(crate) mod published;
 mod scale;
 mod svg;
+mod tasks;
 
 use std::fmt::Write;
 
@@ -53,7 +54,7 @@ pub fn page(measurements: &[Measurement]) -> String {
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
     html.push_str(&goals::table(measurements));
-    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive] {
+    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive, Kind::Tasks, Kind::Pingpong] {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
         }
@@ -71,6 +72,8 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Apps => "Programs",
         Kind::Scale => "Scale: what an operation costs among many things",
         Kind::Invasive => "The invasive interface (OctoPOS)",
+        Kind::Tasks => "Tasks: calls at home and on modules",
+        Kind::Pingpong => "Calls and messages of L4 (Fiasco's figures are in the tables at the end)",
     };
     let _ = writeln!(html, "<section>\n<h2>{title}</h2>");
     for note in &measurement.notes {
@@ -82,10 +85,13 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Gates => gates(html, measurement),
         Kind::Calls => ratios(html, measurement, "Calls: multiples of native"),
         Kind::Invasive => invasive(html, measurement),
+        // Each row is of one kernel: there are no ratios.
+        Kind::Pingpong => {}
         Kind::Scale => scale::curves(html, measurement),
+        Kind::Tasks => tasks::section(html, measurement),
         Kind::Apps => ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native"),
     }
-    if measurement.kind != Kind::Scale {
+    if !matches!(measurement.kind, Kind::Scale | Kind::Tasks) {
         distributions(html, measurement);
     }
     table(html, measurement);

@@ -90,6 +90,12 @@ pub const PEERS: &[(&str, [f64; 5])] = &[
 pub const PEERS_SOURCE: &str = "measured for this project on another day, each as a multiple of native in its own run (virtual machine of 2 \
                                 cores, Linux 6.18, one static program, best of 7 to 13 rounds)";
 
+/// The thesis' times of a task, milliseconds: in memory, by zCore and by its asynchronous form, and the same on a disk.
+pub fn task(number: usize) -> Option<Vec<f64>> {
+    let table = TABLES.iter().find(|table| table.source == ZCORE && table.columns.len() == 5)?;
+    table.rows.get(number)?.iter().skip(1).map(|cell| cell.parse().ok()).collect()
+}
+
 /// What the best peer costs for one of our rows: the multiple, and which.
 pub fn best_peer(row: &str) -> Option<(f64, &'static str)> {
     let (_, ratios) = PEERS.iter().find(|(name, _)| *name == row)?;
@@ -98,7 +104,8 @@ pub fn best_peer(row: &str) -> Option<(f64, &'static str)> {
 }
 
 const FIASCO: &str = "U. Steinberg, Fiasco µ-Kernel User-Mode Port, TU Dresden 2002";
-const ZCORE: &str =
+/// The source line of the six tasks.
+pub const ZCORE: &str =
     "Y. Wu, Exploring Asynchronous Operating System Design Using Rust, Imperial College London 2022, Tables 5.2 to 5.7";
 const BARRELFISH: &str =
     "Y. Bieri, Running Linux Binaries over Barrelfish using a LibraryOS, ETH Zürich 2015: two Intel E5-2670 v2, 2.5 GHz";

@@ -2,7 +2,10 @@
 //!
 //! QEMU tells of every instruction and every access to memory; [`model`] is the TLB, [`machine`] decides what of the processor's own
 //! doings belongs to it, and `plugin` is QEMU's interface. The result is a file with one line a sample.
+//!
+//! With `model=caches` it is what the caches and TLBs of all cores would miss, [`caches`], between the marks of `janua bench tasks`.
 
+mod caches;
 mod machine;
 mod model;
 // QEMU has the functions it calls: the tests are linked without them.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 
-use super::{AT_HOME, AWAY_OF_LINUX, Refusal, cwd, existing, library, refuse, size};
+use super::modules::Away;
+use super::{AT_HOME, AWAY_OF_LINUX, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size};
 use crate::environment::environment;
 use crate::options::{BootMachine, BootOptions, BootPlatform, L4System, Library};
 
@@ -56,10 +57,8 @@ pub struct Boot {
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
     kpti: Option<String>,
 
-    /// Run system calls on N threads of the kernel's own, each a module on whatever core it is given, instead of on the program's threads;
-    /// those that must be made at home stay there (see `janua support`). 0: all at home
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64), hide_default_value = true)]
-    syscall_cores: u8,
+    #[command(flatten)]
+    away: Away,
 
     /// The vsyscall page: emulated (each call a fault), or native (code at fixed addresses)
     #[arg(long, value_name = "HOW", default_value = "emulated", value_parser = ["emulated", "native"], hide_possible_values = true)]
@@ -142,7 +141,7 @@ impl Boot {
                 "leave --ramfs out, and give the application after --",
             );
         }
-        if invasive.is_some() && self.syscall_cores > 0 {
+        if invasive.is_some() && self.away.is_on() {
             return refuse(AWAY_OF_LINUX, AT_HOME);
         }
         if invasive.is_some() && self.disk.is_some() {
@@ -181,7 +180,8 @@ impl Boot {
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp,
-            syscall_cores: self.syscall_cores.into(),
+            modules: self.away.modules(),
+            stats: self.stats,
             environment: environment(own.to_vec(), &self.env, false)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
             program,
@@ -195,13 +195,13 @@ impl Boot {
             if self.modules.is_empty() {
                 return Ok(None);
             }
-            return refuse("--module is for the personality `l4v2`", "add --personality l4v2, or give a program after --");
+            return refuse(MODULES_OF_L4, "add --personality l4v2, or give a program after --");
         }
         if leon3 {
             return refuse("the personality `l4v2` is for x86: there are no programs for a LEON3", "leave --platform out");
         }
         let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
-        let files = self.ramfs.is_some() || self.disk.is_some() || self.syscall_cores > 0 || self.cores.is_some();
+        let files = self.ramfs.is_some() || self.disk.is_some() || self.away.is_on() || self.cores.is_some();
         if !plain || files || !self.command.is_empty() || !self.env.is_empty() || self.cwd.is_some() {
             return refuse(
                 "the personality `l4v2` has modules, and neither files nor a program with an environment",
@@ -209,7 +209,7 @@ impl Boot {
             );
         }
         if self.modules.len() < 2 {
-            return refuse("a system of L4 needs two modules", "give --module sigma0, and --module with the root task");
+            return refuse(TWO_MODULES, "give --module sigma0, and --module with the root task");
         }
         Ok(Some(L4System { modules: self.modules.clone(), stats: self.stats }))
     }
@@ -222,11 +222,11 @@ impl Boot {
             }
             Some("linux") | None if !leon3 => {
                 let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
-                if plain && !self.stats && self.cores.is_none() {
+                if plain && self.cores.is_none() {
                     return Ok(None);
                 }
                 return refuse(
-                    "--tiles, --cores, --gate, --library, --answers and --stats are for the personality `invasive`",
+                    "--tiles, --cores, --gate, --library and --answers are for the personality `invasive`",
                     "add --personality invasive, or leave them out",
                 );
             }

@@ -138,7 +138,8 @@ fn config(options: &BootOptions) -> BootConfig {
             mount(BootMountKind::Dev, "/dev"),
             mount(BootMountKind::Memory, "/dev/shm"),
         ],
-        syscall_cores: options.syscall_cores,
+        modules: options.modules,
+        stats: options.stats,
         ..BootConfig::default()
     }
 }

@@ -69,7 +69,7 @@ pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String
         trace: trace(options)?,
         trace_whole: options.trace_whole,
         stats: options.stats,
-        syscall_cores: options.syscall_cores,
+        modules: options.modules,
         notify_first: options.detach,
         debugger: gdb.map(gdb::debugger).transpose()?,
         ..BootConfig::default()

@@ -4,6 +4,7 @@ pub mod cgroup;
 mod config;
 mod gdb;
 pub mod invasive;
+pub mod l4;
 pub mod limits;
 mod outcome;
 mod terminal;
@@ -121,13 +122,18 @@ fn run_in(
             Ok(program) => invasive::make(options, machine, program),
             Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),
         },
+        Personality::L4v2 => match l4::modules(&options.l4_modules) {
+            Ok(modules) => l4::make(options, modules),
+            Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),
+        },
     };
     let config = config.map_err(failed)?;
+    let own = if options.personality == Personality::L4v2 { l4::image().map_err(failed)? } else { IMAGE };
     let other = other_image().map_err(failed)?;
     let limits = options.allowed.limits();
     let mut group = options.allowed.for_group(&limits).and_then(|limits| cgroup::Group::make(&limits).ok());
     let setup = Setup {
-        image: other.as_deref().unwrap_or(IMAGE),
+        image: other.as_deref().unwrap_or(own),
         gate: gate.number(),
         jail: jail.number(),
         needs: Needs {
@@ -261,8 +267,10 @@ fn lost(pid: i32, signal: i32) -> Outcome {
 
 /// The gate and the jail of a run.
 fn choose(options: &RunOptions) -> Result<Choice, String> {
-    let Personality::Invasive(machine) = options.personality else {
-        return crate::choice::choose(options.gate, options.jail);
+    let machine = match options.personality {
+        Personality::Linux => return crate::choice::choose(options.gate, options.jail),
+        Personality::L4v2 => return crate::choice::choose(Some(Gate::Ptrace), Some(Jail::Process)),
+        Personality::Invasive(machine) => machine,
     };
     let jail = match (machine.library, options.jail) {
         (Library::Gate, jail) => jail,

@@ -30,7 +30,9 @@ pub fn run(code: &[u8]) {
             assert!((site.start..=site.start + site.len).contains(&at), "{site:?}");
         }
         stepped(code, at);
-        access::only_stores(&code[at..code.len().min(at + LONGEST)]);
+        for wide in [false, true] {
+            access::only_stores(&code[at..code.len().min(at + LONGEST)], wide);
+        }
     }
 }
 

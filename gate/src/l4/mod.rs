@@ -4,7 +4,11 @@ use janua_abi::l4v2::{CALLS, FIRST_VECTOR};
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
-/// The gate.
+mod traced;
+
+pub use traced::Traced;
+
+/// The gate of the bare machine.
 pub struct L4;
 
 static WAYS: [Way; CALLS as usize] = {

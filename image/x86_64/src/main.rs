@@ -11,7 +11,9 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{callgate::CallGate, int::Int, l4::L4, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall};
+use janua_gate::{
+    callgate::CallGate, int::Int, l4::L4, ring::Rings, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall,
+};
 use janua_kernel::{Row, Run};
 use janua_object::fs::ext4;
 use janua_personality_invasive::config::Config;
@@ -79,7 +81,7 @@ extern "C" fn janua_start() -> ! {
         )),
     };
     machine.set_root(root);
-    let kernel = match janua_personality_linux::start::start(machine, None, config, Some(ext4::mount)) {
+    let kernel = match janua_personality_linux::start::start(machine, None, config, Some(ext4::mount), Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };

@@ -215,7 +215,8 @@ fn parse(file: &[u8]) -> Option<Program> {
             prot: Prot { read: flags & 4 != 0, write: flags & 2 != 0, exec: flags & 1 != 0 },
         });
     }
-    Some(Program { entry, segments })
+    // On SPARC a return to a place between two instructions is an error with traps off, which stops the machine.
+    (wide || entry.is_multiple_of(4)).then_some(Program { entry, segments })
 }
 
 /// The address at which user code starts each i-let; 0 for a file that is no program.

@@ -16,6 +16,7 @@ pub use janua_personality_outside::l4v2 as config;
 mod calls;
 mod debug;
 mod fault;
+mod flag;
 mod ipc;
 mod load;
 pub mod memory;

@@ -4,11 +4,11 @@ use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_kernel::{Personality, Trapped};
 use janua_port::trap::{Cause, Exception};
-use janua_port::{Frame, Segments, Trap};
+use janua_port::{Frame, Machine, Segments, Trap};
 
 use crate::registers::Registers;
 use crate::system::{L4Task, L4Thread, System, ThreadExt, turn};
-use crate::{Thread, debug, fault};
+use crate::{Thread, debug, fault, flag};
 
 /// L4, Version 2.
 pub struct L4v2;
@@ -30,7 +30,7 @@ impl Personality for L4v2 {
         }
         // One processor, as the interface has it: a thread that gets the turn need not call another there. A machine that refuses has one.
         if let Some(context) = thread.context() {
-            let _ = context.restrict(&[1]);
+            let _ = context.restrict(&first(thread.machine()));
         }
         // What is next is said when it has the turn.
         Leave::Wait
@@ -44,6 +44,7 @@ impl Personality for L4v2 {
                 return Trapped::Wait;
             }
             Cause::Breakpoint => debug::breakpoint(thread, frame),
+            Cause::Protection | Cause::Privileged if flag::emulate(thread, frame) => {}
             _ => fault::stop(thread, frame, &exception),
         }
         Trapped::Done
@@ -95,6 +96,19 @@ impl Personality for L4v2 {
     fn trace_id(thread: &Thread) -> u32 {
         u32::from(thread.key.task()) << 8 | u32::from(thread.key.thread())
     }
+}
+
+/// The first of the processors that there are for the system, as a set.
+fn first(machine: &dyn Machine) -> [u64; 16] {
+    let mut set = [0; 16];
+    for (at, place) in set.iter_mut().enumerate() {
+        let word = machine.allowed(at);
+        if word != 0 {
+            *place = 1 << word.trailing_zeros();
+            break;
+        }
+    }
+    set
 }
 
 /// A thread's name for people: its task and its number there.

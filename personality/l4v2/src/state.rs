@@ -15,6 +15,10 @@ use janua_port::{Machine, Nanos};
 
 use crate::{Seat, Task};
 
+mod interrupts;
+
+use interrupts::Clock;
+
 /// How often time slices are looked at while threads compete, nanoseconds.
 pub const TICK: Nanos = 10_000_000;
 /// A thread's slice unless it is given another: 100 ms.
@@ -105,6 +109,9 @@ pub struct Tcb {
     /// `None`: no end.
     pub slice: Option<Nanos>,
     left: Nanos,
+    /// It keeps interrupts off, for as long in this turn.
+    masked: bool,
+    masks_for: Nanos,
     pub pager: Id,
     pub preempter: Id,
     pub external: Id,
@@ -151,6 +158,8 @@ impl Tcb {
             mcp: new.mcp,
             slice: Some(SLICE),
             left: SLICE,
+            masked: false,
+            masks_for: SLICE,
             pager: new.pager,
             preempter: Id::INVALID,
             external: Id::INVALID,
@@ -199,8 +208,10 @@ pub struct State {
     chiefs: Vec<u16>,
     ready: BTreeMap<u8, VecDeque<Key>>,
     current: Option<Key>,
-    /// Slices are being looked at.
+    /// Time is looked at, next then.
     ticking: bool,
+    due: Nanos,
+    clock: Clock,
     /// Threads have been stopped by exceptions.
     pub failures: usize,
 }
@@ -215,6 +226,8 @@ impl State {
             ready: BTreeMap::new(),
             current: None,
             ticking: false,
+            due: 0,
+            clock: Clock::default(),
             failures: 0,
         }
     }
@@ -271,7 +284,7 @@ impl State {
 
     /// Whether nobody has the turn, and nobody will: all wait without an end.
     pub fn is_over(&self) -> bool {
-        self.current.is_none() && self.threads.values().all(|tcb| tcb.deadline.is_none())
+        self.current.is_none() && self.threads.values().all(|tcb| tcb.deadline.is_none()) && !self.waits_for_clock()
     }
 
     fn wake(&self, key: Key) {
@@ -327,7 +340,10 @@ impl State {
         };
         self.current = chosen;
         match chosen {
-            Some(chosen) => self.wake(chosen),
+            Some(chosen) => {
+                self.renew_mask(chosen);
+                self.wake(chosen);
+            }
             None if self.is_over() => self.machine.wake_service(),
             None => {}
         }
@@ -356,7 +372,7 @@ impl State {
         self.queue(key, false);
         match self.current {
             None => self.dispatch(None, false),
-            Some(current) if priority > self.priority(current) => self.preempt(true, None, false),
+            Some(current) if priority > self.priority(current) && !self.is_masked(current) => self.preempt(true, None, false),
             Some(_) => {}
         }
     }
@@ -392,10 +408,8 @@ impl State {
         if queued {
             self.queue(key, false);
         }
-        if let Some(current) = self.current
-            && self.highest().is_some_and(|highest| highest > self.priority(current))
-        {
-            self.preempt(true, None, false);
+        if let Some(current) = self.current {
+            self.yield_to_higher(current);
         }
     }
 
@@ -412,32 +426,44 @@ impl State {
         self.highest().is_some_and(|highest| highest >= self.priority(current))
     }
 
-    /// After each change: sees to it that slices are looked at while threads compete.
+    /// After each change: sees to it that time is looked at while threads compete, or one has the clock's line.
     pub fn settle(&mut self) {
-        if !self.ticking && self.competes() {
-            self.ticking = true;
+        if !self.ticking && (self.competes() || self.wants_clock()) {
+            (self.ticking, self.due) = (true, self.now() + TICK);
             self.machine.wake_service();
         }
     }
 
-    /// A tick is over: when the next will be.
+    /// Looks at the time, if a tick is over: when it will be the next time.
     pub fn tick(&mut self) -> Option<Nanos> {
-        if let Some(current) = self.current
-            && let Some(tcb) = self.threads.get_mut(&current)
-            && self.ticking
-        {
-            tcb.left = tcb.left.saturating_sub(TICK);
-            if tcb.left == 0
-                && let Some(slice) = tcb.slice
-            {
+        let now = self.now();
+        if !self.ticking || now >= self.due {
+            if self.ticking {
+                self.slice_ticks();
+                self.clock_ticks();
+            }
+            self.due = now + TICK;
+        }
+        self.ticking = self.competes() || self.wants_clock();
+        self.ticking.then_some(self.due)
+    }
+
+    /// A tick of the slice of the thread that has the turn.
+    fn slice_ticks(&mut self) {
+        let Some(current) = self.current else { return };
+        let masked = self.mask_ticks(current);
+        let Some(tcb) = self.threads.get_mut(&current) else { return };
+        tcb.left = tcb.left.saturating_sub(TICK);
+        if masked {
+            return;
+        }
+        match tcb.slice {
+            Some(slice) if tcb.left == 0 => {
                 tcb.left = slice;
                 self.preempt(false, None, false);
-            } else if self.highest().is_some_and(|highest| highest > self.priority(current)) {
-                self.preempt(true, None, false);
             }
+            _ => self.yield_to_higher(current),
         }
-        self.ticking = self.competes();
-        self.ticking.then(|| self.now() + TICK)
     }
 
     // Messages.
@@ -533,6 +559,9 @@ impl State {
             let Some(tcb) = self.threads.get(&me) else { return };
             let request = tcb.request;
             let Some(receive) = request.receive else { return self.complete(me, Outcome::default()) };
+            if self.receive_interrupt(me, hint) {
+                return;
+            }
             let nobody = request.partner.is_nil();
             if !receive.open && !nobody && self.find(request.partner).is_none_or(|partner| partner == me) {
                 return self.fail(me, Error::Missing.receiving());
@@ -654,6 +683,7 @@ impl State {
             self.leave_senders(key, partner);
         }
         let had_turn = self.current == Some(key);
+        self.leave_clock(key);
         self.unqueue(key);
         let tcb = self.threads.remove(&key)?;
         for other in others.into_iter().flatten() {

@@ -39,7 +39,7 @@ async fn fpage_unmap(thread: &Thread, _: Word, _: Word, _: Word, _: Word, _: Wor
 janua_kernel::calls! {
     /// By number.
     pub static ROWS for L4v2;
-    0 ipc(ebx: Word, ecx: Word, edx: Word, esi: Word, edi: Word, ebp: Word) => frame_wait ipc, home, Partial("no deceit and no redirection to chiefs, no interrupts, no flexpages of I/O ports");
+    0 ipc(ebx: Word, ecx: Word, edx: Word, esi: Word, edi: Word, ebp: Word) => frame_wait ipc, home, Partial("no deceit and no redirection to chiefs, no interrupts but the clock's, no flexpages of I/O ports");
     1 id_nearest(ebx: Word, ecx: Word, edx: Word, esi: Word, edi: Word, ebp: Word) => frame id_nearest, home, Full;
     2 fpage_unmap(ebx: Word, ecx: Word, edx: Word, esi: Word, edi: Word, ebp: Word) => frame_wait fpage_unmap, home, Full;
     3 thread_switch(ebx: Word, ecx: Word, edx: Word, esi: Word, edi: Word, ebp: Word) => frame thread_switch, home, Full;

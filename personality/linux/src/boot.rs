@@ -1,7 +1,9 @@
 //! The start of a kernel and of its first program.
 
 pub use janua_personality_outside::archive;
-pub use janua_personality_outside::linux::{BootConfig, BootDebugger, BootFile, BootMount, BootMountKind, BootNet, BootText};
+pub use janua_personality_outside::linux::{
+    BootConfig, BootDebugger, BootFile, BootMount, BootMountKind, BootNet, BootPolicy, BootText,
+};
 
 use alloc::format;
 use alloc::string::String;

@@ -28,6 +28,7 @@ pub mod procfs;
 pub mod ptrace;
 pub mod queue;
 pub mod restart;
+pub mod ring;
 pub mod sched;
 pub mod signal;
 pub mod start;

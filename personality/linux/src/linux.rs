@@ -130,8 +130,16 @@ impl Personality for Linux {
         thread.tid()
     }
 
+    fn nice(thread: &Thread) -> i8 {
+        thread.process().settings.nice.load(Ordering::Relaxed) as i8
+    }
+
     fn stand_in(thread: &Thread) -> Option<ThreadState> {
         Some(queue::stand_in(thread))
+    }
+
+    fn may_queue(row: &'static Row<Linux>) -> bool {
+        queue::may_queue(row)
     }
 
     fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Result<()> {

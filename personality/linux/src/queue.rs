@@ -66,10 +66,14 @@ fn is_anyones(row: &Row<Linux>) -> bool {
     )
 }
 
+/// Whether a stand-in can make such calls.
+pub fn may_queue(row: &Row<Linux>) -> bool {
+    if row.place == Place::Task { is_anyones(row) } else { !is_own(row) }
+}
+
 /// The stand-in has what the thread has now. EXDEV for a call that only the thread can make.
 pub fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Result<()> {
-    let allowed = if row.place == Place::Task { is_anyones(row) } else { !is_own(row) };
-    if !allowed {
+    if !may_queue(row) {
         return Err(Errno::EXDEV);
     }
     stand_in.set_tid(thread.tid());

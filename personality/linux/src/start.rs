@@ -4,15 +4,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::module::{Division, Handover, Plan};
 use janua_kernel::table::Fd;
 use janua_kernel::{Place, Places};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
-use janua_port::{Asked, Host, Machine, Nanos};
+use janua_port::{Asked, Host, Machine, Nanos, RingGate};
+use janua_rt::executor::Policy;
 
 use crate::Kernel;
-use crate::boot::{self, BootConfig};
+use crate::boot::{self, BootConfig, BootPolicy};
 use crate::dev::terminal::Outer;
 use crate::dev::{self, terminal};
 use crate::fs::setup::MountDisk;
@@ -26,6 +28,7 @@ pub fn start(
     jail: Option<&'static dyn Jail>,
     config: &[u8],
     disk: Option<MountDisk>,
+    ring: Option<&'static dyn RingGate>,
 ) -> Result<Arc<Kernel>> {
     let config = BootConfig::decode(config)?;
     let root = config.mounts.first().ok_or(Errno::EINVAL)?;
@@ -35,6 +38,7 @@ pub fn start(
     };
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
     let kernel = boot::boot_on(machine, jail, config, vfs, context)?;
+    *kernel.ring_gate.write() = ring;
     procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
         refuse(machine, &why);
@@ -56,11 +60,27 @@ fn refuse(machine: &dyn Machine, why: &str) -> ! {
 
 /// Starts the modules that are asked for. `direct`: they may reach guests' memory from where they run.
 fn start_modules(kernel: &Kernel, direct: bool) -> Result<()> {
-    let count = kernel.config.syscall_cores;
+    let wanted = kernel.config.modules;
+    if wanted.cores == 0 {
+        return Ok(());
+    }
     // Where mappings are a host's, one is changed by the process that has it.
     let places =
         if kernel.machine.host().and_then(Host::files).is_some() { Places::AWAY.without(Place::Mm) } else { Places::AWAY };
-    if count > 0 { kernel.modules.start(kernel.machine, count, places, direct) } else { Ok(()) }
+    let plan = Plan {
+        cores: wanted.cores,
+        division: if wanted.by_kind { Division::Kind } else { Division::One },
+        policy: match wanted.policy {
+            BootPolicy::Fifo => Policy::Fifo,
+            BootPolicy::Cohort => Policy::Cohort,
+            BootPolicy::Priority => Policy::Priority,
+        },
+        handover: if wanted.always { Handover::Always } else { Handover::Adaptive },
+        places,
+        direct,
+        full: Plan::FULL,
+    };
+    kernel.modules.start(kernel.machine, &plan)
 }
 
 fn trace(kernel: &Kernel) {

@@ -12,7 +12,7 @@ use janua_object::net::NetSystem;
 use janua_object::sysv::Ipc;
 use janua_object::tty::pts::Pairs;
 use janua_object::vfs::Vfs;
-use janua_port::{Machine, Nanos, Space, UserMemory};
+use janua_port::{Machine, Nanos, RingGate, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
 
 use crate::boot::BootConfig;
@@ -70,6 +70,8 @@ pub struct System {
     pub watch: Watch,
     /// The memory of rings, and who looks into those of which nobody tells.
     pub rings: crate::uring::Rings,
+    /// The gate by which programs make rings of calls; `None` where the image has none.
+    pub ring_gate: RwLock<Option<&'static dyn RingGate>>,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -87,6 +89,7 @@ impl System {
             nr_open: AtomicU64::new(crate::limits::NR_OPEN),
             ipc: Ipc::new(&vfs, memory.clone()),
             rings: crate::uring::Rings::new(&vfs),
+            ring_gate: RwLock::new(None),
             memory,
             jail,
             tree: Mutex::new(Tree::default()),

@@ -1,6 +1,7 @@
 //! The table of calls: every number of the x86-64 interface, one row each; those that all interfaces have are in `generic.rs`.
 //!
-//! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
+//! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned, and from 387 on never will be: Janua has three calls of its own
+//! there ([`crate::ring`]).
 
 use janua_abi::linux::aio::{IoEvent, Iocb};
 use janua_abi::linux::futex::FutexWaitv;
@@ -438,9 +439,9 @@ with_generic! {
     397 unassigned() => missing, home, Missing("not a number of this interface");
     398 unassigned() => missing, home, Missing("not a number of this interface");
     399 unassigned() => missing, home, Missing("not a number of this interface");
-    400 unassigned() => missing, home, Missing("not a number of this interface");
-    401 unassigned() => missing, home, Missing("not a number of this interface");
-    402 unassigned() => missing, home, Missing("not a number of this interface");
+    400 ring_open(at: usize, submissions: u32, completions: u32, calls: u32) => plain crate::ring::ring_open, home, Full;
+    401 ring_close() => plain crate::ring::ring_close, home, Full;
+    402 ring_wait(least: usize, nanos: u64) => seat crate::ring::ring_wait, home, Full;
     403 unassigned() => missing, home, Missing("not a number of this interface");
     404 unassigned() => missing, home, Missing("not a number of this interface");
     405 unassigned() => missing, home, Missing("not a number of this interface");

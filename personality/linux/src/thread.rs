@@ -69,6 +69,8 @@ pub struct ThreadState {
     pub trace: crate::ptrace::Trace,
     /// What it has under way by rings.
     pub uring: Mutex<Option<Arc<crate::uring::Issuer>>>,
+    /// Its ring of the gate `ring`.
+    pub ring: Mutex<Option<crate::ring::Ring>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
 }
@@ -159,6 +161,7 @@ impl ThreadState {
             new_area: Mutex::new(None),
             trace: crate::ptrace::Trace::default(),
             uring: Mutex::new(None),
+            ring: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
         }
     }

@@ -50,8 +50,8 @@ pub struct BootConfig {
     /// Whether the sandbox ends when a line of the trace cannot be written.
     pub trace_whole: bool,
     pub stats: bool,
-    /// Threads of the kernel's own that run calls away from the program's; 0: none.
-    pub syscall_cores: usize,
+    /// What runs calls away from the threads that make them.
+    pub modules: BootModules,
     /// The outside is to be notified of the first program ([`janua_port::outside::FIRST`]).
     pub notify_first: bool,
     /// A program that traces the first one, from before its first instruction.
@@ -69,6 +69,27 @@ impl BootConfig {
     pub fn decode(bytes: &[u8]) -> Result<BootConfig> {
         postcard::from_bytes(bytes).map_err(|_| Errno::EINVAL)
     }
+}
+
+/// The modules a kernel is to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootModules {
+    /// Threads of the kernel's own that modules run on; 0: there are none, and calls are made by the threads that make them.
+    pub cores: usize,
+    /// One module for each kind of calls, rather than one on each core for all.
+    pub by_kind: bool,
+    pub policy: BootPolicy,
+    /// Calls are handed over whether that is likely to be worth it or not.
+    pub always: bool,
+}
+
+/// Which of the calls in its queue a module makes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BootPolicy {
+    #[default]
+    Fifo,
+    Cohort,
+    Priority,
 }
 
 /// A descriptor the first program starts with.

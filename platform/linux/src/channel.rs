@@ -4,18 +4,19 @@
 //! requests; none can go out: the second wall leaves no call that sends one, and the supervisor makes no room for any. What the
 //! supervisor reads here is a guest's word, should one have taken the kernel over.
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::poll::event;
 use janua_abi::linux::{Errno, Result};
 use janua_platform_boot::channel::{HANDED_MOST, REQUEST_MOST, decode_request};
 use janua_port::host::HostReady;
 use janua_port::{Answer, Asked, Host, HostFd};
 
 use crate::host::{IoVec, LinuxHost, MsgHdr};
+use crate::lock::Mutex;
 use crate::reactor::Reactor;
 use crate::sys::{self, nr};
 use crate::{boot, descriptors, machine};
@@ -41,6 +42,7 @@ pub(crate) fn listen(reactor: &Reactor) -> Result<()> {
 pub fn requests() -> Vec<Asked> {
     let mut all = Vec::new();
     if COME.swap(false, Ordering::SeqCst) {
+        flush(&mut LEFT.lock());
         let mut room = vec![0; REQUEST_MOST];
         while let Some(asked) = receive(&mut room) {
             all.extend(asked);
@@ -108,15 +110,28 @@ fn own(fd: i32) -> Option<HostFd> {
     taken.ok()
 }
 
-/// Sends an answer. The supervisor always reads, so that room comes.
+/// Answers that the channel had no room for. The supervisor always reads, unless it stands still itself.
+static LEFT: Mutex<VecDeque<Vec<u8>>> = Mutex::new(VecDeque::new());
+/// A supervisor that has left so many unread gets no more of them.
+const LEFT_MOST: usize = 1024;
+
+/// Sends an answer, later where there is no room: nobody waits, since the caller is the service thread, whose work all timers are.
 pub fn answer(answer: &Answer) {
     let Ok(bytes) = postcard::to_allocvec(answer) else { return };
-    let channel = HostFd(boot::info().channel);
-    while let Err(Errno::EAGAIN) = LinuxHost.write(channel, &bytes, None) {
-        // struct pollfd: the descriptor, then the events asked for and those returned.
-        let mut room = u64::from(channel.0 as u32) | u64::from(event::OUT) << 32;
-        // SAFETY: the word is ours.
-        let _ = unsafe { sys::raw(nr::POLL, [&raw mut room as usize, 1, usize::MAX, 0, 0, 0]) };
+    let mut left = LEFT.lock();
+    if left.len() < LEFT_MOST {
+        left.push_back(bytes);
+    }
+    flush(&mut left);
+}
+
+/// Sends what was left. The channel's readiness to take more is one of the events that make it [come](COME).
+fn flush(left: &mut VecDeque<Vec<u8>>) {
+    while let Some(bytes) = left.front() {
+        if LinuxHost.write(HostFd(boot::info().channel), bytes, None) == Err(Errno::EAGAIN) {
+            return;
+        }
+        left.pop_front();
     }
 }
 

@@ -36,6 +36,8 @@ impl Record {
     const MOST_FAILURES: u16 = 8;
     /// A new thread has proved nothing yet.
     pub const NEW: Record = Record { rest: 2, failures: 1 };
+    /// The same where a look in vain costs more: most of those that are new end soon.
+    pub const DOUBTED: Record = Record { rest: 15, failures: 4 };
     /// After a success.
     pub const PROVEN: Record = Record { rest: 0, failures: 0 };
 
@@ -46,10 +48,15 @@ impl Record {
         rests
     }
 
+    /// Whether the next wait is one to be slept through.
+    pub fn will_rest(&self) -> bool {
+        self.rest > 0
+    }
+
     /// A wait was slept through that turned out short: a look may be worth it sooner.
     #[must_use]
     pub fn hopeful(self) -> Record {
-        Record { rest: self.rest / 2, ..self }
+        Record { rest: self.rest - self.rest / 16, ..self }
     }
 
     /// After a look in vain.
@@ -94,20 +101,30 @@ pub fn wait(carrier: &mut Hosted<'_>, word: &AtomicU32, deadline: Option<Nanos>)
     drive::park(carrier, word, deadline);
 }
 
+/// [`janua_port::Park::spin`]: whether the word changed.
+pub fn spin(word: &AtomicU32, expected: u32, limit: Nanos) -> bool {
+    let cores = machine::get().cores() as u32;
+    cores > 1 && look_for(word, expected, cores, limit, None)
+}
+
 /// Spins: whether the word changed.
 fn look(word: &AtomicU32, cores: u32, deadline: Option<Nanos>) -> bool {
+    look_for(word, QUIET, cores, MOST, deadline)
+}
+
+fn look_for(word: &AtomicU32, expected: u32, cores: u32, limit: Nanos, deadline: Option<Nanos>) -> bool {
     let mut end = None;
     let mut woken = LOOKING.fetch_add(1, Ordering::Relaxed) < cores;
     while woken {
         if (0..LOOKS).any(|_| {
             core::hint::spin_loop();
-            word.load(Ordering::Relaxed) != QUIET
+            word.load(Ordering::Relaxed) != expected
         }) {
             break;
         }
         // The first few looks need no clock.
         let now = HostClock.monotonic();
-        woken = now < *end.get_or_insert((now + MOST).min(deadline.unwrap_or(Nanos::MAX)));
+        woken = now < *end.get_or_insert((now + limit).min(deadline.unwrap_or(Nanos::MAX)));
     }
     LOOKING.fetch_sub(1, Ordering::Relaxed);
     woken

@@ -12,6 +12,7 @@ use janua_port::jail::Ground;
 use janua_port::machine::{Isa, Memory, NewSpace, Outside};
 use janua_port::{
     Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
+    Spun,
 };
 use janua_text::scan;
 
@@ -21,7 +22,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, heap, host, random, registers, signal, spawn, text, usage, vdso, wall};
+use crate::{boot, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -187,6 +188,9 @@ impl Park for Futex {
     }
     fn yield_now(&self) {
         let _ = sys::words(nr::SCHED_YIELD, [0; 6]);
+    }
+    fn spin(&self, word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
+        if idle::spin(word, expected, limit) { Spun::Changed } else { Spun::Unchanged }
     }
 }
 

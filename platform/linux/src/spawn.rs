@@ -146,8 +146,11 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::Fork => (PROCESS_FLAGS, true),
         SpawnKind::SharedSpace => (PROCESS_FLAGS | clone::VM, true),
     };
-    if spawn.kind == SpawnKind::Fork {
-        text::before_fork(here());
+    match spawn.kind {
+        SpawnKind::Fork => text::before_fork(here()),
+        SpawnKind::Thread => text::before_thread(here()),
+        // It has the same pages for the moment that it lives.
+        SpawnKind::SharedSpace => {}
     }
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
@@ -203,8 +206,14 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     set_guest_words(index, [0; 2]);
     // SAFETY: just taken; no thread runs on it.
     let area = unsafe { area::own(index) };
-    area.body = Box::into_raw(Box::new(body)) as usize;
-    launch(index, THREAD_FLAGS, None).map(|_| ())
+    let body = Box::into_raw(Box::new(body));
+    area.body = body as usize;
+    launch(index, THREAD_FLAGS, None).map(|_| ()).inspect_err(|_| {
+        // SAFETY: made above, and no thread has begun that would take it.
+        drop(unsafe { Box::from_raw(body) });
+        area.body = 0;
+        area::give_back(index);
+    })
 }
 
 /// A thread of the calling process that runs a guest's calls, and whose guest's code runs elsewhere: what it takes of the host is charged to

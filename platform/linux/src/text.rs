@@ -4,6 +4,9 @@
 //! start of `true`. What small pages cost comes later. Each fork copies an entry for each of them, so a process that forks among many gets huge
 //! pages first, which its children have from it; and kernel code that runs long has fewer entries to look up, so a process that still has small
 //! pages when the sandbox has run for a while gets them when it waits, or when the service thread finds it in user code.
+//!
+//! While the pages are exchanged the text can run at two places, and at the second its entries find nothing of what they look at. So no other
+//! thread of the process may be user code then: a process gets huge pages while it has one thread, at the latest before it has two.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,13 +16,13 @@ use janua_abi::linux::mman::{
     PROT_WRITE,
 };
 use janua_entry::hosted::entry::KERNEL_KEY;
-use janua_entry::hosted::{IMAGE_SIZE, KERNEL_BASE};
+use janua_entry::hosted::{self, IMAGE_SIZE, KERNEL_BASE};
 use janua_port::{Clock, Nanos};
 
 use crate::boot::{self, Jail};
 use crate::clock::HostClock;
 use crate::sys::{self, nr};
-use crate::{area, spawn};
+use crate::{area, machine, spawn};
 
 /// Forks of a sandbox, its first program among them, before a process that forks is taken for one that will do so again.
 const FEW: u32 = 4;
@@ -60,6 +63,13 @@ pub fn before_fork(index: usize) {
     }
 }
 
+/// The calling thread, whose area it is, is about to make another in its process.
+pub fn before_thread(index: usize) {
+    if has_small_pages(index) {
+        unite(index);
+    }
+}
+
 /// The calling thread has time, or is not needed at once.
 pub fn settle(index: usize) {
     if has_small_pages(index) && is_old() {
@@ -92,9 +102,14 @@ pub fn more(index: usize) -> u64 {
     if has_small_pages(index) || start == 0 { 0 } else { (end - start) as u64 - boot::info().text_resident }
 }
 
-/// Puts huge pages in the place of the text, with the same in them. Other threads of the process may run it meanwhile: they wait in a fault
-/// while the host exchanges the pages. What the host refuses leaves the text as it is, for good.
+/// Puts huge pages in the place of the text, with the same in them, if no other thread of the process can run user code. The kernel's own
+/// may run the text meanwhile: they wait in a fault while the host exchanges the pages. What the host refuses leaves the text as it is, for
+/// good.
 fn unite(index: usize) {
+    // Under the jail `process` this is the kernel's process, whose threads serve guests that are elsewhere.
+    if !hosted::is_alone() && boot::jail() != Jail::Process {
+        return note(index);
+    }
     let (start, end) = place();
     let len = end - start;
     // Behind all of the image; the supervisor has looked that there is room.
@@ -103,11 +118,11 @@ fn unite(index: usize) {
     // SAFETY: kernel memory that nothing is mapped at.
     match unsafe { sys::raw(nr::MMAP, [new, len, 0, flags as usize, usize::MAX, 0]) } {
         Ok(_) => {}
-        // Another thread of the process is at it.
+        // Another thread of the kernel's is at it.
         Err(Errno::EEXIST) => return,
         Err(_) => return note(index),
     }
-    // Locked before anything is in it: other threads of the process may be user code, which is to have no say in what the kernel runs.
+    // Locked before anything is in it, as all of the kernel's memory is.
     let protect = |rights: u32| {
         let (call, key) = match boot::jail() {
             Jail::Pkey => (nr::PKEY_MPROTECT, KERNEL_KEY),
@@ -132,8 +147,13 @@ fn unite(index: usize) {
     let done =
         protect(PROT_READ | PROT_WRITE).map(|_| fill()).and_then(|()| protect(PROT_READ | PROT_EXEC)).and_then(|_| exchange());
     if done.is_err() {
+        // A second text must not stay, in a child of fork either.
         // SAFETY: the pages mapped above.
-        let _ = unsafe { sys::raw(nr::MUNMAP, [new, len, 0, 0, 0, 0]) };
+        let gone = (0..3).any(|_| unsafe { sys::raw(nr::MUNMAP, [new, len, 0, 0, 0, 0]) }.is_ok());
+        if !gone {
+            sys::write_all(2, b"janua: the host does not take back memory of the kernel's\n");
+            machine::stop_sandbox(125);
+        }
     }
     note(index);
 }

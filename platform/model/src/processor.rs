@@ -29,6 +29,7 @@ use crate::memory::ModelSpace;
 
 const ZERO: u64 = 1 << 6;
 const PAGE_FAULT: u32 = 14;
+const PROTECTION: u32 = 13;
 const INVALID_OPCODE: u32 = 6;
 const BREAKPOINT: u32 = 3;
 /// Vectors of `int` that are calls.
@@ -163,6 +164,8 @@ impl Processor<'_> {
                 let cause = Cause::Breakpoint;
                 return Err(Cut::Exception(Exception { cause, addr: 0, number: BREAKPOINT, detail: 0 }));
             }
+            // Flags of the kernel's.
+            [0xfa | 0xfb, ..] => return Err(self.protected()),
             [0x90, ..] => 1,
             [rex @ (0x48 | 0x49), opcode @ 0xb8..=0xbf, ..] => {
                 let value = u64::from_le_bytes([2, 3, 4, 5, 6, 7, 8, 9].map(|at: usize| bytes[at]));
@@ -202,6 +205,10 @@ impl Processor<'_> {
     /// What a comparison leaves in the flags.
     fn compared(&mut self, equal: bool) {
         self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
+    }
+
+    fn protected(&self) -> Cut {
+        Cut::Exception(Exception { cause: Cause::Protection, addr: 0, number: PROTECTION, detail: 0 })
     }
 
     fn invalid(&self) -> Cut {

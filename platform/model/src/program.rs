@@ -155,6 +155,21 @@ impl Program {
         self.call(EXIT_GROUP, &[code]).label(&right)
     }
 
+    /// Only for the kernel, both.
+    pub fn cli(self) -> Program {
+        self.bytes(&[0xfa])
+    }
+
+    pub fn sti(self) -> Program {
+        self.bytes(&[0xfb])
+    }
+
+    /// So many turns of a loop of three instructions; rax is 0 then.
+    pub fn turns(self, count: u64) -> Program {
+        let label = format!("turns at {}", self.size());
+        self.set(Reg::Rax, count).label(&label).add_to_rax(-1).jump_unless(0, &label)
+    }
+
     pub fn nop(self) -> Program {
         self.bytes(&[0x90])
     }

@@ -1,6 +1,7 @@
 //! What the machine has of a guest thread, for any thread of the kernel.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_platform_linux::{area, boot, clock, usage};
@@ -10,6 +11,7 @@ use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemo
 use crate::life;
 use crate::space::{self, ProcessSpace};
 use crate::thread::{self, Thread};
+use crate::tracee::NAME;
 use janua_platform_linux::sys::nr;
 use janua_platform_linux::vdso;
 
@@ -39,9 +41,15 @@ impl ProcessContext {
     }
 }
 
-/// Whether a range is the guests'.
+/// Whether a range is the guests'; so is the code of the vDSO, to be read.
 pub fn is_user(addr: usize, len: usize) -> bool {
-    addr.checked_add(len).is_some_and(|end| end <= space::bounds().high)
+    addr.checked_add(len).is_some_and(|end| end <= space::bounds().high || vdso_holds(addr, len))
+}
+
+/// Whether a range is of the code of the vDSO, which no space has among its pages, but which each process has.
+fn vdso_holds(addr: usize, len: usize) -> bool {
+    let (start, end) = vdso::ranges()[1];
+    addr >= start && addr.checked_add(len).is_some_and(|to| to <= end)
 }
 
 impl Memory<'_> {
@@ -99,6 +107,11 @@ impl UserMemory for Memory<'_> {
     }
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
         let len = dst.len();
+        if vdso_holds(src, len) {
+            // SAFETY: the kernel's process has it at the same place, to read and to run, and nobody changes it.
+            unsafe { core::ptr::copy_nonoverlapping(src as *const u8, dst.as_mut_ptr(), len) };
+            return len;
+        }
         self.whole(src, len, false, |space, done| space.read(src + done, &mut dst[done..]))
     }
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
@@ -159,7 +172,7 @@ impl UserMemory for ProcessContext {
 
 impl Context for ProcessContext {
     fn id(&self) -> ThreadId {
-        ThreadId(self.0.id)
+        ThreadId(self.0.id())
     }
     fn memory(&self) -> &dyn UserMemory {
         self
@@ -176,7 +189,7 @@ impl Context for ProcessContext {
     fn work_for(&self, on: bool) {
         let serves = if on { self.0.area() as u32 + 1 } else { 0 };
         let here = janua_platform_linux::context::here();
-        area::of(here).serves.store(serves, core::sync::atomic::Ordering::Relaxed);
+        area::of(here).serves.store(serves, Ordering::Relaxed);
     }
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
@@ -187,6 +200,17 @@ impl Context for ProcessContext {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
         self.0.set_nice(nice)?;
         usage::set_nice(tid, nice)
+    }
+    fn set_name(&self, name: &[u8]) {
+        if !self.0.is_caller() {
+            return;
+        }
+        let mut text = *b"janua:\0\0\0\0\0\0\0\0\0\0";
+        // What does not fit with the byte that ends it is cut.
+        for (to, from) in text[6..NAME - 1].iter_mut().zip(name) {
+            *to = *from;
+        }
+        self.0.tracee.lock().set_name(text);
     }
     fn outer_number(&self) -> Option<u32> {
         Some(self.ids()?.0)
@@ -205,10 +229,16 @@ impl Context for ProcessContext {
         let counted = counted.unwrap_or_default();
         // The host tells it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
-        Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), ..counted })
+        // The host counts its own, of which one may bring many pages, and none where it was given an order to bring them.
+        let faults = if whole_task { self.0.mirror().faults() } else { self.0.faults.load(Ordering::Relaxed) };
+        let minor_faults = counted.minor_faults.max(faults);
+        Some(Usage { user: exact.saturating_sub(counted.system).max(counted.user), minor_faults, ..counted })
     }
     fn resident(&self) -> Option<u64> {
         Some(ProcessSpace::of(&self.space()).bytes().0)
+    }
+    fn resident_own(&self) -> Option<usize> {
+        Some(ProcessSpace::of(&self.space()).own_bytes())
     }
     fn peak_resident(&self) -> u64 {
         ProcessSpace::of(&self.space()).bytes().1

@@ -64,8 +64,8 @@ type Key = (u64, u64);
 
 /// Those there are. One that has changed since has a place of its own, which no file has, as long as somebody maps it.
 static FILES: Mutex<BTreeMap<Key, Arc<Mapped>>> = Mutex::new(BTreeMap::new());
-/// Whether any is shared.
-static SHARED: AtomicBool = AtomicBool::new(false);
+/// How many of them are shared.
+static SHARED: AtomicUsize = AtomicUsize::new(0);
 
 /// Pages of host files that may be in memory, and how many are at most.
 static BOUND: AtomicUsize = AtomicUsize::new(LEAST / PAGE);
@@ -263,6 +263,18 @@ impl Mapped {
     fn is_mapped(&self) -> bool {
         Arc::strong_count(&self.object) > 1
     }
+
+    fn set_unshared(&self) {
+        if self.shared.swap(false, Ordering::Relaxed) {
+            SHARED.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        self.set_unshared();
+    }
 }
 
 /// What stands for a file of the host's. The host's errors.
@@ -278,7 +290,9 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
     };
     let found = known(&FILES.lock());
     if let Some((known, object)) = found {
-        known.renew(file, from)?;
+        if known.shared.load(Ordering::Relaxed) {
+            known.renew(file, from)?;
+        }
         return Ok(object);
     }
     forget_unused();
@@ -301,7 +315,7 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
         known.renew(file, from)?;
         return Ok(object);
     }
-    SHARED.fetch_or(shared, Ordering::Relaxed);
+    SHARED.fetch_add(usize::from(shared), Ordering::Relaxed);
     // One whose mappings store fits always: there is nothing to be written of the old one.
     if let Some(old) = files.insert(key, made)
         && old.is_mapped()
@@ -340,7 +354,7 @@ fn forget(goes: impl Fn(&Mapped) -> bool) {
 
 /// What shared mappings have stored reaches its files. The last error, if some could not be written.
 pub fn write_back() -> Result<()> {
-    if !SHARED.load(Ordering::Relaxed) {
+    if SHARED.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
     let files: Vec<_> = FILES.lock().values().cloned().collect();
@@ -348,6 +362,10 @@ pub fn write_back() -> Result<()> {
     for file in files {
         // All of them, whatever one of them meets.
         result = file.write_back().and(result);
+    }
+    // With the list locked nobody maps one meanwhile. What comes next of it must find the file as it was when this was made, and makes another otherwise.
+    for file in FILES.lock().values().filter(|file| !file.is_mapped() && !file.object.has_stored()) {
+        file.set_unshared();
     }
     result
 }
@@ -360,7 +378,7 @@ fn mapped(fd: HostFd) -> Option<Arc<Mapped>> {
 
 /// The same, if mappings may have stored into it.
 fn shared(fd: HostFd) -> Option<Arc<Mapped>> {
-    let known = SHARED.load(Ordering::Relaxed).then(|| mapped(fd)).flatten();
+    let known = if SHARED.load(Ordering::Relaxed) > 0 { mapped(fd) } else { None };
     known.filter(|file| file.shared.load(Ordering::Relaxed))
 }
 

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod blocks;
 pub mod context;
 pub mod files;
 pub mod life;
@@ -15,9 +16,11 @@ mod look;
 pub mod machine;
 pub mod mailbox;
 pub mod mirror;
+mod near;
 pub mod physical;
 mod registers;
 pub mod space;
+mod stray;
 pub mod stub;
 pub mod thread;
 pub mod tracee;

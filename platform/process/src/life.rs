@@ -5,11 +5,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use janua_abi::linux::prctl;
-use janua_abi::linux::signal::{SIGBUS, SIGKILL, SIGSEGV};
+use janua_abi::linux::signal::si::KERNEL as SI_KERNEL;
+use janua_abi::linux::signal::{SIGBUS, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
-use janua_paging::{Access, Frames, PAGE, PageFrame, Refused};
+use janua_paging::{Access, Refused};
+use janua_platform_linux::clock::HostClock;
 use janua_platform_linux::machine as linux;
 use janua_platform_linux::{exception, spawn, sys};
 use janua_port::drive::{PARKED, park};
@@ -17,16 +18,17 @@ use janua_port::gate::{PullGate, Stop, pull};
 use janua_port::guest::{Abi, Outcome, Plain, Verdict};
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{
-    Carrier, Context, Frame, Guest, HostSignal, Nanos, Next, Prot, Space, Spawn, SpawnKind, UserMemory, drive, space,
+    Carrier, Clock, Context, Frame, Guest, HostSignal, Nanos, Next, Space, Spawn, SpawnKind, UserMemory, drive, space,
 };
 use janua_text::access;
 
 use crate::context::ProcessContext;
 use crate::mailbox::{self, Mailbox, Words};
-use crate::mirror::Mirror;
+use crate::mirror::{Mirror, Pages};
 use crate::physical::MEMORY;
 use crate::space::{self as spaces, ProcessSpace};
-use crate::stub::{self, Request};
+use crate::stray;
+use crate::stub;
 use crate::thread::Thread;
 use crate::tracee::{Halt, Lost, Regs, Tracee, XSTATE_MOST};
 use crate::zygote;
@@ -43,8 +45,10 @@ struct Birth {
     thread: Arc<Thread>,
     /// Its host thread, which waits in the stub's code.
     tid: u32,
-    /// It is the first of its process, whose page of requests this becomes.
-    leads: Option<PageFrame>,
+    /// It is the first of its process, which has these pages.
+    leads: Option<Pages>,
+    /// Whose child it is.
+    parent: Option<Arc<Mirror>>,
     frame: Frame,
     /// The vector and floating-point registers of who made it, where the host's thread does not have them anyway.
     xstate: Option<Vec<u8>>,
@@ -57,8 +61,8 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn S
     let thread = Thread::new(guest.clone(), space.clone(), Regs { frame, ..Regs::default() });
     let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
     guest.attach(context.clone());
-    let (tid, page) = made()?;
-    begin(guest, Birth { thread, tid, leads: Some(page), frame, xstate: None })?;
+    let (tid, pages) = made()?;
+    begin(guest, Birth { thread, tid, leads: Some(pages), parent: None, frame, xstate: None })?;
     Ok((context, space))
 }
 
@@ -71,6 +75,7 @@ pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
     regs.frame = frame;
     regs.fs_base = tls.map_or(regs.fs_base, |tls| tls as u64);
     let thread = Thread::new(guest.clone(), space, regs);
+    thread.tracee.lock().set_name(creator.tracee.lock().name());
     *thread.areas.lock() = *creator.areas.lock();
     let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
     guest.attach(context.clone());
@@ -78,12 +83,13 @@ pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
         // The guest and its context hold each other.
         thread.guest.lock().take();
     })?;
-    begin(guest, Birth { thread, tid, leads, frame, xstate })?;
+    let parent = leads.map(|_| creator.mirror());
+    begin(guest, Birth { thread, tid, leads, parent, frame, xstate })?;
     Ok(context)
 }
 
-/// A new host thread of the creator's process, or a process with its page of requests and the vector registers that it is to have.
-fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<PageFrame>, Option<Vec<u8>>)> {
+/// A new host thread of the creator's process, or a process with its pages and the vector registers that it is to have.
+fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<Pages>, Option<Vec<u8>>)> {
     match kind {
         SpawnKind::Thread | SpawnKind::SharedSpace => {
             // Of the same process: all that a process is for is the space.
@@ -95,17 +101,17 @@ fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<PageFrame>
         SpawnKind::Fork => {
             let mut area = Box::new([0; XSTATE_MOST]);
             let len = creator.tracee.lock().xstate(&mut area)?;
-            let (tid, page) = made()?;
-            Ok((tid, Some(page), Some(area[..len].to_vec())))
+            let (tid, pages) = made()?;
+            Ok((tid, Some(pages), Some(area[..len].to_vec())))
         }
     }
 }
 
-/// A new process and the page of its requests.
-fn made() -> Result<(u32, PageFrame)> {
-    // First, as a process without one could do nothing, not even end.
-    let page = MEMORY.take().ok_or(Errno::ENOMEM)?;
-    zygote::make().map(|tid| (tid, page)).inspect_err(|_| MEMORY.release(page))
+/// A new process and its pages.
+fn made() -> Result<(u32, Pages)> {
+    // First, as a process without them could do nothing, not even end.
+    let pages = Pages::take()?;
+    zygote::make(pages).map(|tid| (tid, pages)).inspect_err(|_| pages.release())
 }
 
 fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
@@ -114,8 +120,12 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
     let (tid, leads) = (birth.tid, birth.leads);
     thread.set_tid(tid);
     mirror.add(thread.clone());
-    if let Some(page) = leads {
-        mirror.set_process(tid, page);
+    if let Some(pages) = leads {
+        mirror.set_process(tid, pages);
+        mirror.has_word();
+        if let Some(parent) = &birth.parent {
+            mirror.inherit(parent);
+        }
     }
     let begun = spawn::spawn_beside(guest, Box::new(move || live(birth)));
     if begun.is_err() {
@@ -123,9 +133,12 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
         let mut tracee = thread.next_tracee(Regs::default());
         if tracee.seize(tid).is_ok() {
             tracee.end();
+        } else {
+            mirror.abandon();
         }
+        thread.set_ended();
         thread.set_tid(0);
-        if mirror.remove(&thread) == 0 {
+        if mirror.remove(&thread, 0) == 0 {
             spaces::reap(&mirror);
         }
         thread.guest.lock().take();
@@ -135,19 +148,8 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
 
 /// Makes a process fit for its space, in its first thread.
 fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
-    let Some(page) = mirror.requests() else { return Err(Lost) };
-    let read = Prot { read: true, write: false, exec: false };
-    // It may have been stopped before it came to this itself.
-    tracee
-        .call(&[sys::nr::PRCTL.number(), prctl::SET_PDEATHSIG as usize, SIGKILL as usize, 0, 0, 0, 0, 0])?
-        .map_err(|_| Lost)?;
-    tracee.call(&stub::map(stub::requests(), page, 1, read))?.map_err(|_| Lost)?;
-    let request = stub::unmap(stub::word(), PAGE);
-    if mailbox::are_used() {
-        give_mailbox(tracee, mirror, &[request])?;
-    } else {
-        tracee.call(&request)?.map_err(|_| Lost)?;
-    }
+    mirror.settle(tracee)?;
+    join(tracee, mirror)?;
     for command in (0..u32::BITS).map(|bit| 1 << bit).filter(|command| mirror.barriers() & command != 0) {
         let _ = tracee.call(&[sys::nr::MEMBARRIER.number(), command as usize, 0, 0, 0, 0, 0, 0])?;
     }
@@ -156,11 +158,10 @@ fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Los
 
 /// Makes another thread of a process fit for it.
 fn join(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
-    if mailbox::are_used() { give_mailbox(tracee, mirror, &[]) } else { Ok(()) }
-}
-
-fn give_mailbox(tracee: &mut Tracee, mirror: &Mirror, requests: &[Request]) -> core::result::Result<(), Lost> {
-    let (number, page) = mirror.take_mailbox(tracee, requests)?;
+    if !mailbox::are_used() {
+        return Ok(());
+    }
+    let (number, page) = mirror.take_mailbox(tracee)?;
     tracee.set_mailbox(Mailbox::new(page, number));
     let descriptor = mailbox::descriptor(number);
     tracee.set_thread_area(descriptor.entry, &raw const descriptor as usize).map_err(|_| Lost)
@@ -168,16 +169,21 @@ fn give_mailbox(tracee: &mut Tracee, mirror: &Mirror, requests: &[Request]) -> c
 
 /// The calling thread goes on in another space, which is empty.
 pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
-    let (pid, page) = made()?;
+    let (pid, pages) = made()?;
     let fresh = ProcessSpace::of(&space).own.mirror().clone();
-    fresh.set_process(pid, page);
+    fresh.set_process(pid, pages);
+    fresh.has_word();
     let old = own.mirror();
     let thread = old.threads().into_iter().find(|thread| core::ptr::eq(&**thread, own)).ok_or(Errno::ESRCH)?;
     {
         let mut tracee = own.tracee.lock();
         let regs = *tracee.regs().map_err(|Lost| Errno::EAGAIN)?;
         let mut next = own.next_tracee(regs);
+        next.set_name(tracee.name());
         if next.seize(pid).and_then(|()| furnish(&mut next, &fresh)).is_err() {
+            if !next.is_traced() {
+                fresh.abandon();
+            }
             next.end();
             spaces::reap(&fresh);
             return Err(Errno::EAGAIN);
@@ -189,7 +195,7 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
     own.set_tid(pid);
     own.change_space(space);
     fresh.add(thread);
-    if old.remove(own) == 0 {
+    if old.remove(own, 0) == 0 {
         spaces::reap(&old);
     }
     Ok(())
@@ -197,12 +203,12 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
 
 /// The body of a guest thread's thread in the kernel.
 fn live(birth: Birth) {
-    let Birth { thread, tid, leads, mut frame, xstate } = birth;
+    let Birth { thread, tid, leads, mut frame, xstate, .. } = birth;
     thread.enter();
     let arrived = {
         let mut tracee = thread.tracee.lock();
         let mirror = thread.mirror();
-        let seized = tracee.seize(tid);
+        let seized = tracee.seize(tid).inspect_err(|_| mirror.abandon());
         let fit = if leads.is_some() { furnish } else { join };
         let seized = seized.and_then(|()| fit(&mut tracee, &mirror));
         if let Some(area) = &xstate {
@@ -239,14 +245,14 @@ fn give_back(tracee: &Tracee, mirror: &Mirror) {
 
 fn end(thread: &Thread) {
     let mirror = thread.mirror();
-    mirror.note_ended(janua_platform_linux::clock::of_caller());
+    thread.set_ended();
     thread.set_tid(0);
     {
         let mut tracee = thread.tracee.lock();
         tracee.end();
         give_back(&tracee, &mirror);
     }
-    if mirror.remove(thread) == 0 {
+    if mirror.remove(thread, janua_platform_linux::clock::of_caller()) == 0 {
         spaces::reap(&mirror);
     }
     thread.guest.lock().take();
@@ -376,16 +382,24 @@ impl Traced<'_> {
     /// changed since, so that it is to be tried again.
     fn tried(&self, mirror: &Mirror, frame: &Frame, addr: usize, generation: u64) -> Option<Access> {
         let shown = mirror.shown(addr);
-        let is_fetch = addr.wrapping_sub(frame.rip as usize) < LONGEST && !shown.is_some_and(|prot| prot.exec);
-        if is_fetch {
+        if !shown.is_some_and(|prot| prot.exec) && self.is_fetch(mirror, frame, addr) {
             return Some(Access::Execute);
         }
         match shown {
             Some(prot) if prot.read && mirror.generation() != generation => None,
             Some(prot) if prot.read => Some(Access::Write),
-            _ if !frame.is_compat_mode() && access::only_stores(&self.code(frame)) => Some(Access::Write),
+            _ if access::only_stores(&self.code(frame), !frame.is_compat_mode()) => Some(Access::Write),
             _ => Some(Access::Read),
         }
+    }
+
+    /// Whether it was the instruction itself that could not be fetched, of which the host's process cannot run what is at `addr`.
+    fn is_fetch(&self, mirror: &Mirror, frame: &Frame, addr: usize) -> bool {
+        let before = addr.wrapping_sub(frame.rip as usize);
+        // Its first bytes can be run: what it lacks is in the next page, or it is data.
+        before < LONGEST
+            && (!mirror.shown(frame.rip as usize).is_some_and(|prot| prot.exec)
+                || access::goes_on_beyond(&self.code(frame), frame.is_compat_mode(), before))
     }
 
     /// The instruction, and zeroes behind what can be read.
@@ -398,8 +412,13 @@ impl Traced<'_> {
     /// Brings a page, or says what stops that.
     fn page_fault(&self, mirror: &Mirror, addr: usize, access: Access) -> core::result::Result<(), Refused> {
         let space = self.thread.space.lock().clone();
-        ProcessSpace::of(&space).fault(addr, access)?;
-        self.thread.faults.fetch_add(1, Ordering::Relaxed);
+        let space = ProcessSpace::of(&space);
+        let before = space.paged().brought();
+        space.fault(addr, access)?;
+        // Each page that has come with it would have been one.
+        let pages = space.paged().brought().saturating_sub(before);
+        self.thread.faults.fetch_add(pages.max(1), Ordering::Relaxed);
+        mirror.note_faults(pages.max(1));
         let mut tracee = self.thread.tracee.lock();
         if mirror.bring(&mut tracee, addr).is_err() {
             self.guest.ended_outside();
@@ -427,7 +446,9 @@ impl Traced<'_> {
                     let number = frame.orig_rax as i32;
                     let signal = HostSignal { signal: janua_abi::linux::signal::SIGTRAP, code: 0, number, arch: 0 };
                     let context = ProcessContext::memory_of(self.thread);
-                    let Some(abi) = gate.accept(&signal, frame, &context) else { return Stop::Pause };
+                    let Some(abi) = gate.accept(&signal, frame, &context) else {
+                        return Stop::Exception(stray::call(frame, &context));
+                    };
                     if gate.trap_id() != gate.id() && abi == Abi::Native {
                         self.guest.call_trapped(frame);
                     }
@@ -438,6 +459,13 @@ impl Traced<'_> {
             };
             let is_page = matches!((signal, code), (SIGSEGV, 1 | 2) | (SIGBUS, 2));
             if !is_page {
+                // To the host it may be an exception, and a call by the gate.
+                if (signal, code) == (SIGSEGV, SI_KERNEL) {
+                    let told = HostSignal { signal, code, number: 0, arch: 0 };
+                    if let Some(abi) = linux::get().gate.accept(&told, frame, &ProcessContext::memory_of(self.thread)) {
+                        return Stop::Call(abi);
+                    }
+                }
                 return Stop::Exception(self.other(frame, signal, code, addr));
             }
             let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };
@@ -447,13 +475,34 @@ impl Traced<'_> {
                 Err(refused) => refused,
             };
             if refused == Refused::NoMemory {
-                let space = self.thread.space.lock().clone();
-                self.guest.out_of_memory(ProcessSpace::of(&space).bytes().0);
+                if !self.waits_for_memory() {
+                    let space = self.thread.space.lock().clone();
+                    self.guest.out_of_memory(ProcessSpace::of(&space).bytes().0);
+                }
                 return Stop::Pause;
             }
             let present = mirror.shown(addr).is_some();
             return Stop::Exception(refusal(refused, access, addr, present));
         }
+    }
+
+    /// There was no page: whether there is one now, or the thread has something else to do, its end perhaps. Who is ended for memory is the service thread's to
+    /// choose, which keeps looking as long as guests have more mapped than there is: the one that has most.
+    fn waits_for_memory(&self) -> bool {
+        /// It may have to end one after another.
+        const PATIENCE: Nanos = 5_000_000_000;
+        const LOOK: Nanos = 2_000_000;
+        let end = HostClock.monotonic() + PATIENCE;
+        let word = AtomicU32::new(0);
+        while !self.guest.has_work() && MEMORY.is_used_up() {
+            let now = HostClock.monotonic();
+            if now > end {
+                return false;
+            }
+            linux::wake_service();
+            spawn::park(&word, 0, Some(now + LOOK));
+        }
+        true
     }
 
     /// Any other exception, out of the host's signal. The processor's own words are not among what the host tells: what they were is known from

@@ -31,7 +31,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub const NEW: Looks = Looks { record: Record::NEW, runs: false, looks: false, since: 0, end: 0 };
+    pub const NEW: Looks = Looks { record: Record::DOUBTED, runs: false, looks: false, since: 0, end: 0 };
 
     /// The guest runs from now on.
     pub fn begins(&mut self) {
@@ -49,6 +49,12 @@ impl Looks {
 
     fn is_crowded(cores: usize) -> bool {
         RUNNING.load(Ordering::Relaxed) + LOOKING.load(Ordering::Relaxed) > cores as u32
+    }
+
+    /// Whether the next [`Looks::begin`] most likely has the thread look on.
+    pub fn is_likely(&self) -> bool {
+        let cores = machine::get().cores();
+        cores > 1 && !self.record.will_rest() && !Looks::is_crowded(cores)
     }
 
     /// Whether the thread is to look on; if it does so already, whether it may go on.
@@ -110,7 +116,8 @@ impl Looks {
             return false;
         }
         if !crowded {
-            self.record = self.record.failed();
+            // What has looked on in vain once calls no longer for a while, most likely.
+            self.record = if self.record == Record::PROVEN { Record::DOUBTED } else { self.record.failed() };
         }
         self.stop();
         true

@@ -14,7 +14,7 @@ use janua_port::{
 use crate::files::{self, ProcessHost};
 use crate::physical::MEMORY;
 use crate::space::{self, ProcessSpace};
-use crate::{life, mailbox, zygote};
+use crate::{life, mailbox, near, zygote};
 
 /// The linux platform's machine with guests in processes of their own; one in a sandbox.
 pub struct ProcessMachine {
@@ -26,7 +26,9 @@ fn prepare(linux: &LinuxMachine) -> Result<()> {
     let limit = boot::accounts().memory.limit();
     // Files in memory and the kernel's heap have accounts of their own, and are part of it. What is kept of the host's files is not.
     let limit = limit.min(linux.memory().total as usize);
-    MEMORY.init(limit.saturating_add(files::set_bound(limit)))?;
+    // Who has most is ended when it is too much by more than what may be an error of counting. There must be as much for that to be seen.
+    let beyond = limit / 16;
+    MEMORY.init(limit.saturating_add(files::set_bound(limit)).saturating_add(beyond))?;
     if mailbox::are_used() {
         vdso::set_call_entry(mailbox::entry())?;
     }
@@ -46,8 +48,12 @@ impl ProcessMachine {
     }
 
     /// [`LinuxMachine::serve`].
-    pub fn serve(&'static self, serve: impl FnMut() -> Option<Nanos>) -> ! {
-        self.linux.serve(serve)
+    pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
+        self.linux.serve(move || {
+            MEMORY.give_back();
+            let next = near::look();
+            serve().into_iter().chain(next).min()
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use janua_abi::linux::Errno;
 use janua_paging::table::NoMemory;
 use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
@@ -21,10 +22,18 @@ use crate::stub::{self, Request};
 use crate::thread::{self, Thread};
 use crate::tracee::{Lost, Tracee, moment};
 
+pub mod eager;
+
 const CHUNK_PAGES: usize = 512;
 const CHUNK: usize = CHUNK_PAGES * PAGE;
 /// Pages around one that faulted that are shown with it: an aligned group of this many.
 const AROUND: usize = 32;
+/// With those behind it that go on in the same mapping of the host's, as many at most.
+const MOST_AROUND: usize = 256;
+/// Mappings that a fork's child begins with, at most: as many as go into one trip with what else it is for.
+const INHERITED: usize = stub::MOST - 4;
+/// Pages that a fork copies.
+const COPIED: usize = 64;
 
 /// Bits of a word; the frame's number is above them.
 const PRESENT: u64 = 1;
@@ -98,6 +107,12 @@ impl Change {
             _ => return false,
         }
         true
+    }
+
+    /// Whether it is one of what the guest has mapped.
+    fn is_guests(&self) -> bool {
+        let (Change::Unmap { addr, .. } | Change::Map { addr, .. } | Change::Protect { addr, .. }) = *self;
+        addr < mailbox::places().start
     }
 
     fn request(&self) -> Request {
@@ -210,19 +225,23 @@ impl Inner {
         changes
     }
 
-    /// What shows a page and those around it as their entries have them.
+    /// What shows a page and those around it as their entries have them, and what follows it in the same mapping.
     fn show(&mut self, addr: usize) -> Vec<Change> {
         let mut changes = Vec::new();
         let group = addr & !(AROUND * PAGE - 1);
-        for page in (group..group + AROUND * PAGE).step_by(PAGE) {
+        let mut before = Word(0);
+        for page in (group..group + MOST_AROUND * PAGE).step_by(PAGE) {
             let word = self.word(page);
             let rights = word.rights();
+            let follows = word.is_present() && word.frame().0 == before.frame().0 + 1 && rights == before.rights();
+            if page >= group + AROUND * PAGE && (!follows || word.shown().is_some()) {
+                break;
+            }
+            before = word;
             if !word.is_present() || rights == 0 || word.shown() == Some(rights) {
                 continue;
             }
             let change = match word.shown() {
-                // Rights that nobody has asked for come with the fault that does.
-                Some(_) if page != addr => continue,
                 Some(_) => Change::Protect { addr: page, pages: 1, rights },
                 None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
             };
@@ -233,13 +252,42 @@ impl Inner {
     }
 }
 
+/// The pages of the kernel's that a process has from the beginning.
+#[derive(Clone, Copy)]
+pub struct Pages {
+    pub requests: PageFrame,
+    pub mailbox: Option<PageFrame>,
+}
+
+impl Pages {
+    /// ENOMEM.
+    pub fn take() -> janua_abi::linux::Result<Pages> {
+        let requests = MEMORY.take().ok_or(Errno::ENOMEM)?;
+        if !mailbox::are_used() {
+            return Ok(Pages { requests, mailbox: None });
+        }
+        let mailbox = MEMORY.take();
+        if mailbox.is_none() {
+            MEMORY.release(requests);
+        }
+        mailbox.map(|page| Pages { requests, mailbox: Some(page) }).ok_or(Errno::ENOMEM)
+    }
+
+    pub fn release(self) {
+        MEMORY.release(self.requests);
+        self.mailbox.into_iter().for_each(|page| MEMORY.release(page));
+    }
+}
+
 /// The page table of a space with the host's process that shows it.
 pub struct Mirror {
     inner: Mutex<Inner>,
     /// The threads whose host threads are in that process.
     threads: Mutex<Vec<Arc<Thread>>>,
-    /// Changes wait for the next thread that goes to user code.
+    /// Changes wait for the next thread that goes to user code, and somebody waits for them.
     waiting: AtomicBool,
+    /// The same where nobody does.
+    expected: AtomicBool,
     /// Becomes another when they have been made.
     made: AtomicU32,
     /// How often the host's mappings have been changed.
@@ -250,6 +298,10 @@ pub struct Mirror {
     barriers: AtomicU32,
     /// Nanoseconds that the kernel's threads of its ended threads have used.
     ended: AtomicU64,
+    /// Not all of its threads can be ended.
+    abandoned: AtomicBool,
+    /// Pages that have come by faults.
+    faults: AtomicU64,
 }
 
 impl Mirror {
@@ -258,11 +310,14 @@ impl Mirror {
             inner: Mutex::default(),
             threads: Mutex::default(),
             waiting: AtomicBool::new(false),
+            expected: AtomicBool::new(false),
             made: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             pid: AtomicU32::new(0),
             barriers: AtomicU32::new(0),
             ended: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
         })
     }
 
@@ -271,15 +326,22 @@ impl Mirror {
         self.pid.load(Ordering::Relaxed)
     }
 
-    /// A thread that has used so many nanoseconds in the kernel has ended.
-    pub fn note_ended(&self, used: u64) {
-        self.ended.fetch_add(used, Ordering::Relaxed);
-    }
-
     /// Nanoseconds that its threads have used in the kernel.
     pub fn used_in_kernel(&self) -> u64 {
-        let alive: u64 = self.threads().iter().map(|thread| thread.used_in_kernel()).sum();
+        // Each is among the threads or among those that have ended.
+        let threads = self.threads.lock();
+        let alive: u64 = threads.iter().map(|thread| thread.used_in_kernel()).sum();
         self.ended.load(Ordering::Relaxed) + alive
+    }
+
+    /// So many pages have come by a fault.
+    pub fn note_faults(&self, pages: u64) {
+        self.faults.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Pages that have come by faults.
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
     }
 
     pub fn barriers(&self) -> u32 {
@@ -290,15 +352,59 @@ impl Mirror {
         self.barriers.fetch_or(commands, Ordering::Relaxed);
     }
 
-    /// It has a process, with this page of requests.
-    pub fn set_process(&self, pid: u32, requests: PageFrame) {
+    /// It has a process, with its page of requests and the first of its mailboxes.
+    pub fn set_process(&self, pid: u32, pages: Pages) {
         self.pid.store(pid, Ordering::Relaxed);
-        self.inner.lock().requests = Some(requests);
+        let mut inner = self.inner.lock();
+        inner.requests = Some(pages.requests);
+        inner.mailboxes = pages.mailbox.into_iter().map(|page| (page, false)).collect();
     }
 
     /// Its process' page of requests.
     pub fn requests(&self) -> Option<PageFrame> {
         self.inner.lock().requests
+    }
+
+    /// The process has the page of the word of the one it was made from, until the next trip.
+    pub fn has_word(&self) {
+        self.inner.lock().pending.push(Change::Unmap { addr: stub::word(), pages: 1 });
+    }
+
+    /// A fork's child is shown, in its first trip, what it is most likely to touch: the code that its parent has, and what its parent writes; then the rest.
+    pub fn inherit(&self, parent: &Mirror) {
+        let parent = parent.inner.lock();
+        let mut inner = self.inner.lock();
+        let mut changes = Vec::new();
+        'all: for likely in [true, false] {
+            for (number, chunk) in &parent.chunks {
+                for (at, theirs) in chunk.words.iter().enumerate() {
+                    let Some(shown) = theirs.shown() else { continue };
+                    let addr = number * CHUNK + at * PAGE;
+                    let word = inner.word(addr);
+                    let (rights, frame) = (word.rights(), word.frame());
+                    let is_likely = unpack(rights).write || unpack(shown & rights).exec;
+                    if !word.is_present() || rights == 0 || word.shown().is_some() || is_likely != likely {
+                        continue;
+                    }
+                    note(&mut changes, Change::Map { addr, pages: 1, frame, rights });
+                    if changes.len() > INHERITED {
+                        changes.pop();
+                        break 'all;
+                    }
+                    inner.put(addr, word.show(Some(rights)));
+                }
+            }
+        }
+        inner.pending.append(&mut changes);
+    }
+
+    /// The host does not let one of its process' threads be traced, and so not be ended either: it waits in the stub's code until the kernel ends.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     /// The page of requests and the mailboxes, which nobody uses any more.
@@ -309,14 +415,13 @@ impl Mirror {
         inner.requests.take().into_iter().chain(mailboxes.into_iter().map(|(page, _)| page)).collect()
     }
 
-    /// Gives a thread a mailbox: its number. `requests` are made in the same trip, if there is one. [`Lost`] without memory, too: a thread
-    /// without a mailbox could make no rewritten call.
-    pub fn take_mailbox(&self, tracee: &mut Tracee, requests: &[Request]) -> Result<(usize, PageFrame), Lost> {
+    /// Gives a thread a mailbox: its number. [`Lost`] without memory, too: a thread without a mailbox could make no rewritten call.
+    pub fn take_mailbox(&self, tracee: &mut Tracee) -> Result<(usize, PageFrame), Lost> {
         /// As many are mapped at a time, once a process has threads.
         const GROUP: usize = 8;
         // Held until the new ones are there: others would take them.
         let mut inner = self.inner.lock();
-        let mut requests = requests.to_vec();
+        let mut requests = Vec::new();
         if inner.mailboxes.iter().all(|(_, taken)| *taken) {
             let have = inner.mailboxes.len();
             let more = if have == 0 { 1 } else { GROUP - have % GROUP };
@@ -348,9 +453,10 @@ impl Mirror {
         self.threads.lock().push(thread);
     }
 
-    /// A thread is not there any more: how many are.
-    pub fn remove(&self, thread: &Thread) -> usize {
+    /// A thread is not there any more, which has used so many nanoseconds in the kernel: how many are.
+    pub fn remove(&self, thread: &Thread, used: u64) -> usize {
         let mut threads = self.threads.lock();
+        self.ended.fetch_add(used, Ordering::Relaxed);
         threads.retain(|other| !core::ptr::eq(&**other, thread));
         threads.len()
     }
@@ -371,7 +477,7 @@ impl Mirror {
 
     /// Whether changes wait.
     pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst)
+        self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst)
     }
 
     /// Makes the changes that wait, by the calling thread's own host thread.
@@ -391,6 +497,7 @@ impl Mirror {
     /// Makes changes, the pending ones among them, so that nothing waits any more.
     fn make_all(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
         self.make(inner, tracee, changes)?;
+        self.expected.store(false, Ordering::SeqCst);
         if self.waiting.swap(false, Ordering::SeqCst) {
             self.made.fetch_add(1, Ordering::SeqCst);
             janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
@@ -400,11 +507,19 @@ impl Mirror {
 
     fn make(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
         let (false, Some(page)) = (changes.is_empty(), inner.requests) else { return Ok(()) };
-        let requests: Vec<Request> = changes.iter().map(Change::request).collect();
+        let everything = stub::unmap(0, mailbox::places().start);
+        let is_cleared = inner.chunks.is_empty() && changes.len() > 1;
+        let requests: Vec<Request> = if is_cleared {
+            // Of whatever else there is, which no guest has mapped.
+            let rest = changes.iter().filter(|change| !change.is_guests());
+            core::iter::once(everything).chain(rest.map(Change::request)).collect()
+        } else {
+            changes.iter().map(Change::request).collect()
+        };
         if !tracee.calls(page, &requests)? {
             // The host has no room for so many mappings: all come anew, by faults.
             inner.hide_all();
-            if !tracee.calls(page, &[stub::unmap(0, mailbox::places().start)])? {
+            if !tracee.calls(page, &[everything])? {
                 return Err(Lost);
             }
         }
@@ -436,7 +551,7 @@ impl Mirror {
         self.waiting.store(true, Ordering::SeqCst);
         let made = self.made.load(Ordering::SeqCst);
         for thread in self.threads() {
-            while thread.may_run() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
+            while thread.may_run() && self.waiting.load(Ordering::SeqCst) && self.made.load(Ordering::SeqCst) == made {
                 thread.interrupt();
                 moment(&self.made, made);
             }
@@ -448,6 +563,33 @@ impl Mirror {
 pub struct Shown(pub Arc<Mirror>);
 
 impl Table for Shown {
+    const FAULTS_ARE_DEAR: bool = true;
+
+    fn expect(&mut self, start: usize, end: usize) {
+        let mut inner = self.0.inner.lock();
+        let mut changes = Vec::new();
+        let mut at = start;
+        while let Some((addr, entry)) = inner.next(at, end) {
+            let word = inner.word(addr);
+            if word.shown().is_none() && word.rights() != 0 {
+                note(&mut changes, Change::Map { addr, pages: 1, frame: entry.frame, rights: word.rights() });
+                inner.put(addr, word.show(Some(word.rights())));
+            }
+            at = addr + PAGE;
+        }
+        if !changes.is_empty() {
+            inner.pending.append(&mut changes);
+            // Before anybody runs, who would find what is said to be there missing.
+            self.0.expected.store(true, Ordering::SeqCst);
+            // And who has found it missing meanwhile tries again.
+            self.0.changes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn copies_at_fork(&self) -> usize {
+        // Others would go on writing.
+        if self.0.threads.lock().len() == 1 { COPIED } else { 0 }
+    }
     fn get(&self, addr: usize) -> Option<Entry> {
         self.0.inner.lock().word(addr).entry()
     }

@@ -1,15 +1,18 @@
 //! Physical memory: a file without a name, mapped whole in the kernel's process and page by page in guests'.
 
-use core::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
+use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::mman::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE,
 };
 use janua_paging::{Frames, PAGE, PageFrame};
 use janua_platform_linux::sys::{self, nr};
-use janua_platform_linux::{descriptors, host};
+use janua_platform_linux::{descriptors, host, machine};
 use janua_rt::Mutex;
+
+use crate::blocks::{BLOCK, Block, Blocks};
 
 /// Where the kernel maps it. Nothing else is in this process but the kernel, far above, and the vDSO.
 const BASE: usize = 0x1000_0000_0000;
@@ -17,8 +20,13 @@ const BASE: usize = 0x1000_0000_0000;
 const COUNTS: usize = 0x0f00_0000_0000;
 /// Most bytes of it.
 const MOST: usize = 4 << 40;
-/// Ends the free list.
-const NONE: u32 = u32::MAX;
+/// Where it is known which of them are free.
+const BLOCKS: usize = 0x0f80_0000_0000;
+/// Blocks that are kept though nobody uses them, for who comes next, and so many that some of them are given back to the host.
+const KEPT: usize = (16 << 20) / (BLOCK * PAGE);
+const TOO_MANY: usize = 2 * KEPT;
+/// Blocks that are given back at a time.
+const AT_A_TIME: usize = 64;
 
 /// The memory of this sandbox.
 pub struct Physical {
@@ -26,15 +34,9 @@ pub struct Physical {
     total: AtomicUsize,
     /// Pages that are memory objects'.
     objects: AtomicIsize,
-    free: Mutex<Free>,
-}
-
-struct Free {
-    /// The first free page that has been in use, whose counter is the number of the next; [`NONE`] ends the list.
-    first: u32,
-    /// Pages from here on have never been in use: the host gives them as zeroes.
-    fresh: u32,
-    pages: usize,
+    free: Mutex<Blocks>,
+    /// There may be something for [`Physical::give_back`].
+    excess: AtomicBool,
 }
 
 /// The one there is.
@@ -42,29 +44,34 @@ pub static MEMORY: Physical = Physical {
     descriptor: AtomicI32::new(-1),
     total: AtomicUsize::new(0),
     objects: AtomicIsize::new(0),
-    free: Mutex::new(Free { first: NONE, fresh: 0, pages: 0 }),
+    free: Mutex::new(Blocks::NONE),
+    excess: AtomicBool::new(false),
 };
 
 impl Physical {
     /// Makes and maps the file, which has this many bytes at most. Once, before there are guests.
     pub fn init(&self, bytes: usize) -> Result<()> {
-        let pages = bytes.min(MOST) / PAGE;
+        let pages = bytes.min(MOST) / PAGE / BLOCK * BLOCK;
         let file = descriptors::own(|| host::memfd("janua-guests"))?;
         sys::words(nr::FTRUNCATE, [file.0 as usize, pages * PAGE, 0, 0, 0, 0])?;
         let rights = (PROT_READ | PROT_WRITE) as usize;
         let counts = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE) as usize;
         let memory = (MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE) as usize;
+        let lists = (pages / BLOCK * size_of::<Block>()).next_multiple_of(PAGE);
         // SAFETY: new mappings where nothing is (the flags make sure).
-        unsafe {
+        let blocks = unsafe {
             sys::raw(
                 nr::MMAP,
                 [COUNTS, (pages * size_of::<AtomicU32>()).next_multiple_of(PAGE), rights, counts, usize::MAX, 0],
             )?;
+            sys::raw(nr::MMAP, [BLOCKS, lists, rights, counts, usize::MAX, 0])?;
             sys::raw(nr::MMAP, [BASE, pages * PAGE, rights, memory, file.0 as usize, 0])?;
-        }
+            // They stay mapped, are zeroes, which a block may be, and nobody has them otherwise.
+            core::slice::from_raw_parts(BLOCKS as *const Block, pages / BLOCK)
+        };
         self.descriptor.store(file.0, Ordering::Relaxed);
         self.total.store(pages, Ordering::Relaxed);
-        self.free.lock().pages = pages;
+        *self.free.lock() = Blocks::new(blocks);
         Ok(())
     }
 
@@ -75,8 +82,33 @@ impl Physical {
 
     /// Bytes in use that are no memory object's: spaces' own, and what the kernel needs of them.
     pub fn own_bytes(&self) -> usize {
-        let used = self.total.load(Ordering::Relaxed) - self.free.lock().pages;
+        let used = self.total.load(Ordering::Relaxed) - self.free.lock().pages();
         used.saturating_sub(self.objects.load(Ordering::Relaxed).max(0) as usize) * PAGE
+    }
+
+    /// Whether there is no free page.
+    pub fn is_used_up(&self) -> bool {
+        self.free.lock().pages() == 0
+    }
+
+    /// Gives the host back what many frames hold that nobody uses any more. By the service thread, away from who has freed them.
+    pub fn give_back(&self) {
+        if !self.excess.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let next = || {
+            let mut free = self.free.lock();
+            if free.stale_blocks() > KEPT { free.take_stale(AT_A_TIME) } else { None }
+        };
+        while let Some(frames) = next() {
+            let mode = (falloc::PUNCH_HOLE | falloc::KEEP_SIZE) as usize;
+            let args = [self.descriptor(), mode, frames.start * PAGE, frames.len() * PAGE, 0, 0];
+            let given = sys::words(nr::FALLOCATE, args).is_ok();
+            self.free.lock().cleaned(frames, given);
+            if !given {
+                return;
+            }
+        }
     }
 
     /// Where the kernel has a page.
@@ -104,25 +136,41 @@ impl Physical {
 
 impl Frames for Physical {
     fn take(&self) -> Option<PageFrame> {
-        let mut free = self.free.lock();
-        if free.pages == 0 {
-            return None;
-        }
-        free.pages -= 1;
-        if free.first == NONE {
-            let frame = PageFrame(free.fresh as usize);
-            free.fresh += 1;
-            drop(free);
-            self.count(frame).store(1, Ordering::Relaxed);
-            return Some(frame);
-        }
-        let frame = PageFrame(free.first as usize);
-        free.first = self.count(frame).load(Ordering::Relaxed);
-        drop(free);
+        let taken = self.free.lock().take()?;
+        let frame = PageFrame(taken.first);
         self.count(frame).store(1, Ordering::Relaxed);
-        // SAFETY: the page is mapped and the caller's alone.
-        unsafe { core::ptr::write_bytes(Physical::pointer(frame), 0, PAGE) };
+        if taken.stale != 0 {
+            // SAFETY: the page is mapped and the caller's alone.
+            unsafe { core::ptr::write_bytes(Physical::pointer(frame), 0, PAGE) };
+        }
         Some(frame)
+    }
+
+    fn take_copy(&self, from: PageFrame) -> Option<PageFrame> {
+        let taken = self.free.lock().take()?;
+        let frame = PageFrame(taken.first);
+        self.count(frame).store(1, Ordering::Relaxed);
+        self.copy(from, frame);
+        Some(frame)
+    }
+
+    fn take_row(&self, most: usize) -> (PageFrame, usize) {
+        let taken = {
+            let mut free = self.free.lock();
+            // What may be in vain is for when there is enough.
+            let is_plenty = free.pages() > self.total.load(Ordering::Relaxed) / 2;
+            if is_plenty { free.take_row(most) } else { None }
+        };
+        let Some(taken) = taken else { return (PageFrame(0), 0) };
+        for at in 0..taken.count {
+            let frame = PageFrame(taken.first + at);
+            self.count(frame).store(1, Ordering::Relaxed);
+            if taken.stale & 1 << at != 0 {
+                // SAFETY: as above.
+                unsafe { core::ptr::write_bytes(Physical::pointer(frame), 0, PAGE) };
+            }
+        }
+        (PageFrame(taken.first), taken.count)
     }
 
     fn share(&self, frame: PageFrame) {
@@ -130,12 +178,15 @@ impl Frames for Physical {
     }
 
     fn release(&self, frame: PageFrame) {
-        let count = self.count(frame);
-        if count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let mut free = self.free.lock();
-            count.store(free.first, Ordering::Relaxed);
-            free.first = frame.0 as u32;
-            free.pages += 1;
+        if self.count(frame).fetch_sub(1, Ordering::AcqRel) == 1 {
+            let stale = {
+                let mut free = self.free.lock();
+                free.release(frame.0);
+                free.stale_blocks()
+            };
+            if stale > TOO_MANY && !self.excess.load(Ordering::Relaxed) && !self.excess.swap(true, Ordering::Relaxed) {
+                machine::wake_service();
+            }
         }
     }
 

@@ -3,13 +3,13 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_entry::hosted::{LOW_PAGE, LOW_SIZE};
+use janua_entry::hosted::LOW_PAGE;
 use janua_paging::{Frames, Object, Platform, UserSpace};
 use janua_port::host::OwnedFd;
 use janua_port::space::Bounds;
 use janua_port::{MemoryObject, Space};
 
-use crate::mirror::{Mirror, Shown};
+use crate::mirror::{Mirror, Shown, eager};
 use crate::physical::{MEMORY, Physical};
 use crate::{files, life, mailbox, thread, tracee};
 
@@ -27,8 +27,8 @@ impl Own {
     }
 }
 
-/// Lowest address a guest may map.
-const LOW: usize = LOW_PAGE + LOW_SIZE;
+/// Lowest address a guest may map: the first that the host lets anybody. What the kernel has there is in its own process.
+const LOW: usize = LOW_PAGE;
 
 /// Where user mappings may lie.
 pub fn bounds() -> Bounds {
@@ -51,7 +51,11 @@ pub fn copy(space: &ProcessSpace) -> Result<Arc<ProcessSpace>> {
 /// The last host thread of a process has been let go: waits for the process' end, and gives back what it had.
 pub fn reap(mirror: &Mirror) {
     let pid = mirror.pid();
-    if pid != 0 {
+    if mirror.is_abandoned() && pid != 0 && !tracee::has_ended(pid) {
+        // Nobody waits for it, and its pages stay its own.
+        return;
+    }
+    if pid != 0 && !mirror.is_abandoned() {
         let _ = tracee::wait(pid);
     }
     for page in mirror.take_pages() {
@@ -69,6 +73,14 @@ impl Platform for Own {
 
     fn file(&self, file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Arc<Object<Physical>>> {
         files::object(file, from, shared)
+    }
+
+    fn settle(&self, paged: &Paged, addr: usize, len: usize) -> Result<()> {
+        if eager::suits(len) {
+            paged.bring_all(addr, addr + len)?;
+            self.0.show_soon(addr, len);
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {

@@ -8,7 +8,7 @@ use core::arch::global_asm;
 
 use janua_abi::linux::futex::op;
 use janua_abi::linux::mman::{MAP_FIXED, MAP_POPULATE, MAP_SHARED};
-use janua_abi::linux::prctl::SET_PDEATHSIG;
+use janua_abi::linux::prctl::{self, SET_PDEATHSIG};
 use janua_abi::linux::process::clone;
 use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
 use janua_paging::{PAGE, PageFrame};
@@ -30,8 +30,9 @@ pub const THREAD_FLAGS: u32 = (clone::VM | clone::FS | clone::FILES | clone::SIG
 /// How every page is mapped.
 pub const MAP_FLAGS: u32 = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
 
-/// Requests that fit into the page.
-pub const MOST: usize = PAGE / size_of::<Request>();
+/// Requests that fit into the page, and a thread's name behind them.
+pub const MOST: usize = PAGE / size_of::<Request>() - 1;
+pub const NAME_PLACE: usize = MOST * size_of::<Request>();
 
 global_asm!(
     ".pushsection .rodata.janua_stub, \"a\", @progbits",
@@ -78,9 +79,10 @@ global_asm!(
     "mov eax, {pause}",
     "syscall",
     "jmp 5b",
-    // The process that others are made from. First the calls from rbx up to rbp; then r15 is a word: 1 asks for a child, whose number comes
-    // to the word behind it before the first becomes 2. The third has the number of the kernel's process, without which each ends: who asks for
-    // its signal after that gets none.
+    // The process that others are made from. First the calls from rbx up to rbp; then r15 is a word: 1 asks for a child, and each of the two adds one
+    // to it, the maker when the child's number is in the second word, the child when it has its pages. The third has the number of the kernel's
+    // process, without which each ends: who asks for its signal after that gets none. Then come the file's descriptor, where the page of requests
+    // is in it, and the mailbox, and where that is to be mapped, if there is one.
     "janua_stub_zygote:",
     "cmp rbx, rbp",
     "je 12f",
@@ -112,6 +114,11 @@ global_asm!(
     "syscall",
     "jmp 7b",
     "8:",
+    // The next one may be asked for before the child has looked.
+    "mov rbx, [r15 + 24]",
+    "mov r12, [r15 + 32]",
+    "mov r13, [r15 + 40]",
+    "mov r14, [r15 + 48]",
     "mov edi, {child}",
     "xor esi, esi",
     "xor edx, edx",
@@ -122,10 +129,15 @@ global_asm!(
     "test rax, rax",
     "jz 10f",
     "mov [r15 + 8], rax",
-    "mov dword ptr [r15], 2",
+    "test rax, rax",
+    "jns 14f",
+    // There is none.
+    "lock add dword ptr [r15], 1",
+    "14:",
+    "lock add dword ptr [r15], 1",
     "mov rdi, r15",
     "mov esi, {wake}",
-    "mov edx, 1",
+    "mov edx, {everybody}",
     "mov eax, {futex}",
     "syscall",
     "jmp 7b",
@@ -143,10 +155,43 @@ global_asm!(
     "syscall",
     "cmp eax, [r15 + 16]",
     "jne 9b",
-    "11:",
+    "lea rdi, [rip + janua_stub_start]",
+    "add rdi, {page}",
+    "mov edx, {read}",
+    "mov r9, r12",
+    "15:",
+    "mov esi, {page}",
+    "mov r10d, {map_flags}",
+    "mov r8, rbx",
+    "mov eax, {mmap}",
+    "syscall",
+    "cmp rax, -4095",
+    "jae 16f",
+    "mov rdi, r14",
+    "mov edx, {write}",
+    "mov r9, r13",
+    "xor r14d, r14d",
+    "test rdi, rdi",
+    "jnz 15b",
+    "lock add dword ptr [r15], 1",
+    "mov rdi, r15",
+    "mov esi, {wake}",
+    "mov edx, {everybody}",
+    "mov eax, {futex}",
+    "syscall",
+    "17:",
     "mov eax, {pause}",
     "syscall",
-    "jmp 11b",
+    "jmp 17b",
+    // It ends, and is found to have.
+    "16:",
+    "lock add dword ptr [r15], 1",
+    "mov rdi, r15",
+    "mov esi, {wake}",
+    "mov edx, {everybody}",
+    "mov eax, {futex}",
+    "syscall",
+    "jmp 9b",
     "janua_stub_end:",
     ".popsection",
     pause = const PAUSE,
@@ -160,6 +205,12 @@ global_asm!(
     child = const CHILD_FLAGS,
     parent_death = const SET_PDEATHSIG,
     kill = const SIGKILL,
+    everybody = const i32::MAX,
+    page = const PAGE,
+    map_flags = const MAP_FLAGS,
+    mmap = const nr::MMAP.number(),
+    read = const 1,
+    write = const 3,
 );
 
 unsafe extern "C" {
@@ -237,6 +288,16 @@ pub fn map(addr: usize, frame: PageFrame, pages: usize, prot: Prot) -> Request {
 /// mprotect(2).
 pub fn protect(addr: usize, pages: usize, prot: Prot) -> Request {
     [nr::MPROTECT.number(), addr, pages * PAGE, bits(prot), 0, 0, 0, 0]
+}
+
+/// Where a thread's name is in the page of requests.
+pub fn name_place() -> usize {
+    requests() + NAME_PLACE
+}
+
+/// prctl(2) that gives the calling thread the name that is there.
+pub fn name() -> Request {
+    [nr::PRCTL.number(), prctl::SET_NAME as usize, name_place(), 0, 0, 0, 0, 0]
 }
 
 /// munmap(2).

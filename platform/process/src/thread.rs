@@ -15,13 +15,16 @@ use janua_port::{Clock, GateId, Guest, Space};
 use janua_rt::Mutex;
 
 use crate::mirror::Mirror;
+use crate::near::Choice;
 use crate::space::ProcessSpace;
 use crate::tracee::{self, Regs, Tracee};
 
 /// A guest thread.
 pub struct Thread {
     /// No other ever has it.
-    pub id: u64,
+    id: u64,
+    /// It has ended, or was never begun.
+    ended: AtomicBool,
     /// The area of its thread in the kernel's process, and the host's number of its host thread; 0 before it has them.
     area: AtomicUsize,
     tid: AtomicUsize,
@@ -40,6 +43,8 @@ pub struct Thread {
     pub areas: Mutex<[Option<UserDesc>; 2]>,
     pub faults: AtomicU64,
     pub ran: Ran,
+    /// Where it runs.
+    choice: Choice,
 }
 
 /// What was asked of a thread in the kernel before there was one.
@@ -96,17 +101,20 @@ impl Thread {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let mirror = ProcessSpace::of(&space).own.mirror().clone();
         let runs = Arc::new(AtomicBool::new(false));
+        let tracee = Tracee::none(regs, runs.clone());
         Arc::new(Thread {
+            choice: tracee.choice(),
             id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            ended: AtomicBool::new(false),
             area: AtomicUsize::new(0),
             wanted: Mutex::default(),
             tid: AtomicUsize::new(0),
             by: AtomicU8::new(0),
             in_guest: AtomicU8::new(0),
-            runs: runs.clone(),
+            runs,
             space: Mutex::new(space),
             mirror: Mutex::new(mirror),
-            tracee: Mutex::new(Tracee::none(regs, runs)),
+            tracee: Mutex::new(tracee),
             guest: Mutex::new(Some(guest)),
             areas: Mutex::default(),
             faults: AtomicU64::new(0),
@@ -136,6 +144,15 @@ impl Thread {
         CURRENT[here()].store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
+    /// Its number; 0 once it has ended.
+    pub fn id(&self) -> u64 {
+        if self.ended.load(Ordering::SeqCst) { 0 } else { self.id }
+    }
+
+    pub fn set_ended(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
     /// Whether the caller is it.
     pub fn is_caller(&self) -> bool {
         current().is_some_and(|current| core::ptr::eq(current, self))
@@ -148,6 +165,7 @@ impl Thread {
 
     /// Its thread in the kernel runs on these processors only, as soon as there is one.
     pub fn restrict(&self, cpus: &[u64]) -> Result<()> {
+        self.choice.choose();
         let mut wanted = self.wanted.lock();
         if self.area() == 0 {
             wanted.cpus = Some(cpus.to_vec());
@@ -209,7 +227,7 @@ impl Thread {
 
     /// A host thread for it, in another process.
     pub fn next_tracee(&self, regs: Regs) -> Tracee {
-        Tracee::none(regs, self.runs.clone())
+        Tracee::next(regs, self.runs.clone(), &self.choice)
     }
 
     /// Whether its host thread may run user code without having come by its thread in the kernel first.

@@ -15,6 +15,7 @@ use janua_port::Frame;
 
 use crate::look::Looks;
 use crate::mailbox::{self, Mailbox, State, Words};
+use crate::near::{Choice, Near};
 use crate::physical::Physical;
 use crate::stub::{self, Request};
 
@@ -89,7 +90,14 @@ pub struct Tracee {
     patient: bool,
     /// False from each stop on until somebody else says otherwise.
     runs: Arc<AtomicBool>,
+    near: Near,
+    /// What the host is to call it, with a zero at its end, and whether it does.
+    name: [u8; NAME],
+    is_named: bool,
 }
+
+/// Bytes of a thread's name for the host.
+pub const NAME: usize = 16;
 
 /// wait4(2) for any kind of thread.
 const WALL: usize = 0x4000_0000;
@@ -118,7 +126,40 @@ impl Tracee {
     /// None as yet. `runs` becomes false whenever it has stopped.
     pub fn none(regs: Regs, runs: Arc<AtomicBool>) -> Tracee {
         let asked = Frame::start(0, 0);
-        Tracee { tid: 0, regs, kicked: false, at: At::Stopped, mailbox: None, asked, looks: Looks::NEW, patient: false, runs }
+        Tracee {
+            tid: 0,
+            regs,
+            kicked: false,
+            at: At::Stopped,
+            mailbox: None,
+            asked,
+            looks: Looks::NEW,
+            patient: false,
+            runs,
+            near: Near::new(),
+            name: [0; NAME],
+            is_named: true,
+        }
+    }
+
+    /// The same for a thread that goes on in another process.
+    pub fn next(regs: Regs, runs: Arc<AtomicBool>, choice: &Choice) -> Tracee {
+        Tracee { near: Near::next(choice), ..Tracee::none(regs, runs) }
+    }
+
+    /// The host is to call it so, from its next trip on.
+    pub fn set_name(&mut self, name: [u8; NAME]) {
+        self.is_named = name == [0; NAME];
+        self.name = name;
+    }
+
+    pub fn name(&self) -> [u8; NAME] {
+        self.name
+    }
+
+    /// Who chooses where it runs.
+    pub fn choice(&self) -> Choice {
+        self.near.choice()
     }
 
     /// From now on its calls may come by a mailbox.
@@ -154,6 +195,7 @@ impl Tracee {
         let options = (option::EXITKILL | option::TRACESYSGOOD | option::TRACEEXIT) as usize;
         trace(request::SEIZE, tid, 0, options).map_err(|_| Lost)?;
         self.tid = tid;
+        self.near.approach(tid);
         trace(request::INTERRUPT, tid, 0, 0).map_err(|_| Lost)?;
         loop {
             if self.stopped()?.1 == event::STOP {
@@ -161,6 +203,11 @@ impl Tracee {
             }
             self.go(request::CONT)?;
         }
+    }
+
+    /// Whether the host lets the caller trace it.
+    pub fn is_traced(&self) -> bool {
+        self.tid != 0
     }
 
     /// Waits for the next stop: signal and event. When the thread is [`Lost`] it has its number still only if it stands at its end.
@@ -188,6 +235,7 @@ impl Tracee {
     fn reported(&mut self, status: Result<u32>) -> core::result::Result<(u32, u32), Lost> {
         const STOPPED: u32 = 0x7f;
         self.looks.ends();
+        self.near.stops();
         self.runs.store(false, Ordering::SeqCst);
         match status {
             Ok(status) if status & 0xff == STOPPED && status >> 16 == event::EXIT => Err(Lost),
@@ -263,6 +311,12 @@ impl Tracee {
     }
 
     fn emulate(&mut self) -> core::result::Result<(), Lost> {
+        if self.mailbox.is_some() && self.looks.is_likely() {
+            self.near.part(self.tid);
+        } else {
+            self.near.approach(self.tid);
+        }
+        self.near.runs();
         self.go(request::SYSEMU)?;
         if self.mailbox.is_some() {
             self.looks.begins();
@@ -387,6 +441,9 @@ impl Tracee {
     /// Runs code of the stub's up to its `int3`: rbx and the result.
     fn serve(&mut self, regs: &Regs) -> core::result::Result<(usize, isize), Lost> {
         self.set(regs)?;
+        if !self.looks.is_likely() {
+            self.near.approach(self.tid);
+        }
         loop {
             self.go(request::CONT)?;
             let (signal, event) = self.stopped()?;
@@ -423,14 +480,24 @@ impl Tracee {
     /// `page` is the process' page of requests.
     pub fn calls(&mut self, page: PageFrame, requests: &[Request]) -> core::result::Result<bool, Lost> {
         self.halt()?;
-        for part in requests.chunks(stub::MOST) {
-            let place = Physical::pointer(page).cast::<Request>();
-            for (at, request) in part.iter().enumerate() {
-                // SAFETY: within the page, which nobody else writes; guests' processes can only read it.
-                unsafe { place.add(at).write_volatile(*request) };
+        let place = Physical::pointer(page);
+        let mut rest = requests;
+        while !rest.is_empty() {
+            let mut count = 0;
+            if !core::mem::replace(&mut self.is_named, true) {
+                // SAFETY: as below.
+                unsafe { place.add(stub::NAME_PLACE).cast::<[u8; NAME]>().write_volatile(self.name) };
+                put(place, 0, &stub::name());
+                count = 1;
+            }
+            let part;
+            (part, rest) = rest.split_at(rest.len().min(stub::MOST - count));
+            for request in part {
+                put(place, count, request);
+                count += 1;
             }
             let mut regs = Tracee::stub_regs(stub::many());
-            let end = stub::requests() + size_of_val(part);
+            let end = stub::requests() + count * size_of::<Request>();
             (regs.frame.rbx, regs.frame.rbp) = (stub::requests() as u64, end as u64);
             let (at, _) = self.serve(&regs)?;
             if at != end {
@@ -476,6 +543,12 @@ impl Tracee {
         self.halt().map_err(|Lost| Errno::ESRCH)?;
         trace(request::SET_THREAD_AREA, self.tid, entry as usize, descriptor).map(|_| ())
     }
+}
+
+/// Puts a request into a page of them.
+fn put(page: *mut u8, at: usize, request: &Request) {
+    // SAFETY: within the page, which is a process' page of requests, and which nobody else writes; guests' processes can only read it.
+    unsafe { page.cast::<Request>().add(at).write_volatile(*request) };
 }
 
 /// Whether user code that has one of these frames goes on as with the other, but for the result of its call.

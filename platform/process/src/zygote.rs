@@ -25,9 +25,10 @@ use janua_port::Clock;
 use janua_rt::Mutex;
 
 use crate::mailbox;
+use crate::mirror::Pages;
 use crate::physical::{MEMORY, Physical};
 use crate::stub::{self, Request};
-use crate::tracee::{has_ended, moment};
+use crate::tracee::has_ended;
 
 global_asm!(
     ".pushsection .text.janua_zygote, \"ax\", @progbits",
@@ -76,9 +77,9 @@ static ZYGOTE: Mutex<Option<Zygote>> = Mutex::new(None);
 /// A call that passes, and what the lower words of its arguments are then; of those that are not here it does not matter.
 type Rule = (u32, &'static [(u8, &'static [u32])]);
 
-/// The calls of the stub's code, but for mmap(2). Then those of the vsyscall page, which the host emulates without a stop, and looks here first:
+/// The calls of the stub's code, but for mmap(2) and prctl(2). Then those of the vsyscall page, which the host emulates without a stop, and looks here first:
 /// time alone, and which processor it is.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 12] = [
     (nr::MPROTECT.number() as u32, &[]),
     (nr::MUNMAP.number() as u32, &[]),
     (nr::EXIT.number() as u32, &[]),
@@ -87,7 +88,6 @@ const RULES: [Rule; 13] = [
     (stub::PAUSE, &[]),
     (stub::GETPPID, &[]),
     (nr::CLONE.number() as u32, &[(0, &[stub::CHILD_FLAGS, stub::THREAD_FLAGS])]),
-    (nr::PRCTL.number() as u32, &[(0, &[prctl::SET_PDEATHSIG]), (1, &[SIGKILL])]),
     (nr::FUTEX.number() as u32, &[(1, &[op::WAIT, op::WAKE])]),
     (vsyscall::CALLS[0] as u32, &[]),
     (vsyscall::CALLS[1] as u32, &[]),
@@ -97,8 +97,8 @@ const RULES: [Rule; 13] = [
 const FILTER: usize = PAGE / 2;
 const MOST: usize = (PAGE - FILTER) / size_of::<Filter>() - 2;
 
-/// The filter of the process and of all that are made from it, which have the file at this descriptor.
-fn filter(descriptor: u32) -> Vec<Filter> {
+/// The filter of the process and of all that are made from it, which have the file at this descriptor, and a thread's name at this address.
+fn filter(descriptor: u32, name: u32) -> Vec<Filter> {
     const LOAD: u16 = bpf::LD | bpf::ABS;
     let op = |code, k| Filter { code, jt: 0, jf: 0, k };
     let equal = |k, jt, jf| Filter { code: bpf::JMP | bpf::JEQ, jt, jf, k };
@@ -118,6 +118,9 @@ fn filter(descriptor: u32) -> Vec<Filter> {
     };
     // Its own file alone, wherever: what is a guest's is the kernel's to know.
     pass(nr::MMAP.number() as u32, &[(3, &[stub::MAP_FLAGS]), (4, &[descriptor])]);
+    // The signal for the kernel's end, and a name from the page of requests.
+    let words = [SIGKILL, name];
+    pass(nr::PRCTL.number() as u32, &[(0, &[prctl::SET_PDEATHSIG, prctl::SET_NAME]), (1, &words)]);
     RULES.iter().for_each(|(number, arguments)| pass(*number, arguments));
     code.push(op(bpf::RET, KILL_PROCESS));
     code
@@ -153,7 +156,7 @@ pub fn start() -> Result<()> {
     mailbox::write(code);
     let first = first(MEMORY.descriptor());
     let skipped = usize::from(MEMORY.descriptor() == 0);
-    let program = filter(MEMORY.descriptor() as u32);
+    let program = filter(MEMORY.descriptor() as u32, stub::name_place() as u32);
     assert!(program.len() <= MOST, "a filter that does not fit into its half of a page");
     // SAFETY: pages of ours that nobody else uses yet; what is written fits (the assertions).
     let pid = unsafe {
@@ -178,21 +181,43 @@ pub fn start() -> Result<()> {
 
 const _: () = assert!(6 * size_of::<Request>() <= FILTER);
 
-/// A new process, whose only thread waits in the stub's code: its number. EAGAIN.
-pub fn make() -> Result<u32> {
+/// A new process, whose only thread waits in the stub's code, or is about to, and which has these pages: its number. EAGAIN.
+pub fn make(pages: Pages) -> Result<u32> {
+    /// Both have added one ([`stub`]).
+    const MADE: u32 = 3;
     /// The machine stands still.
     const LONG: u64 = 10_000_000_000;
+    const LOOK: u64 = 10_000_000;
     let mut slot = ZYGOTE.lock();
     let Some(Zygote { pid, word }) = *slot else { return Err(Errno::EAGAIN) };
     let place = Physical::pointer(word);
     // SAFETY: two words of a page that stays; both sides use them as atomics.
     let (word, child) = unsafe { (AtomicU32::from_ptr(place.cast()), AtomicU64::from_ptr(place.add(8).cast())) };
+    let offset = |page: Option<PageFrame>| page.map_or(0, Physical::offset);
+    let wanted = [
+        MEMORY.descriptor(),
+        Physical::offset(pages.requests),
+        offset(pages.mailbox),
+        match pages.mailbox {
+            Some(_) => mailbox::place(0),
+            None => 0,
+        },
+    ];
+    for (at, value) in wanted.into_iter().enumerate() {
+        // SAFETY: further words of the same page, which the other side reads when it is asked.
+        unsafe { place.cast::<usize>().add(3 + at).write_volatile(value) };
+    }
     word.store(1, Ordering::SeqCst);
     spawn::unpark(word, 1);
     let end = HostClock.monotonic() + LONG;
-    while word.load(Ordering::SeqCst) != 2 {
-        moment(word, 1);
-        if word.load(Ordering::SeqCst) != 2 && has_ended(pid) {
+    loop {
+        let state = word.load(Ordering::SeqCst);
+        if state == MADE {
+            break;
+        }
+        // It is woken; now and then it looks whether there is still somebody who would.
+        spawn::park(word, state, Some(HostClock.monotonic() + LOOK));
+        if word.load(Ordering::SeqCst) != MADE && has_ended(pid) {
             *slot = None;
             return Err(Errno::EAGAIN);
         }
@@ -211,10 +236,11 @@ mod tests {
     use super::*;
 
     const OWN: u32 = 7;
+    const NAME: u32 = 0x7fff_1000;
 
     /// What the filter says of a call.
     fn judge(arch: u32, number: u32, args: [u32; 6]) -> u32 {
-        let code = filter(OWN);
+        let code = filter(OWN, NAME);
         let (mut at, mut loaded) = (0, 0);
         loop {
             let step = code[at];
@@ -240,9 +266,10 @@ mod tests {
 
     #[test]
     fn the_filter_knows_the_calls_of_the_stub_and_no_other() {
-        assert!(filter(OWN).len() <= MOST);
+        assert!(filter(OWN, NAME).len() <= MOST);
         let map = nr::MMAP.number() as u32;
-        let known = |number: u32| number == map || RULES.iter().any(|(rule, _)| *rule == number);
+        let known =
+            |number: u32| number == map || number == nr::PRCTL.number() as u32 || RULES.iter().any(|(rule, _)| *rule == number);
         for number in 0..1024 {
             let bare = RULES.iter().any(|(rule, arguments)| *rule == number && arguments.is_empty());
             assert_eq!(passes(number, [u32::MAX; 6]), bare, "call {number}");
@@ -268,6 +295,9 @@ mod tests {
         let control = nr::PRCTL.number() as u32;
         assert!(passes(control, [prctl::SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0]));
         assert!(!passes(control, [prctl::SET_PDEATHSIG, 0, 0, 0, 0, 0]) && !passes(control, [4, SIGKILL, 0, 0, 0, 0]));
+        assert!(
+            passes(control, [prctl::SET_NAME, NAME, 0, 0, 0, 0]) && !passes(control, [prctl::SET_NAME, NAME + 1, 0, 0, 0, 0])
+        );
         let futex = nr::FUTEX.number() as u32;
         assert!(passes(futex, [0, op::WAIT, 0, 0, 0, 0]) && passes(futex, [0, op::WAKE, 0, 0, 0, 0]));
         assert!(!passes(futex, [0, op::LOCK_PI, 0, 0, 0, 0]));

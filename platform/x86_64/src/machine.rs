@@ -12,7 +12,7 @@ use janua_port::gate::{Entering, Way};
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, MemoryObject, Nanos, Next, Park, Space,
-    Spawn, SpawnKind, TrapGate, drive,
+    Spawn, SpawnKind, Spun, TrapGate, drive,
 };
 
 use crate::acpi::Cores;
@@ -174,6 +174,12 @@ impl Park for Words {
     }
     fn yield_now(&self) {
         sched::yield_now();
+    }
+    fn spin(&self, word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
+        sched::spin(word, expected, limit)
+    }
+    fn is_wanted(&self) -> bool {
+        sched::is_wanted()
     }
     fn attend(&self) {
         sched::preempt();

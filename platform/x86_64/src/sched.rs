@@ -22,16 +22,18 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use janua_port::machine::ThreadId;
-use janua_port::{Frame, Nanos, Space};
+use janua_port::{Frame, Nanos, Space, Spun};
 
 use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
 use crate::space::BareSpace;
 use crate::thread::{self, NOWHERE, Thread};
-use crate::{apic, clock, cpu, entry, oom, report, tables};
+use crate::{apic, clock, cpu, entry, oom, report, shoot, tables};
 
 /// How long a thread runs while others are ready.
 pub const SLICE: Nanos = 10_000_000;
+/// Looks of [`spin`] between two at the queue and the clock.
+const SPINS: u32 = 32;
 /// How long a core runs one thread before it looks whether others have too much to do.
 const LOOK: Nanos = 4 * SLICE;
 
@@ -328,6 +330,34 @@ pub fn unpark(word: &AtomicU32, count: u32) {
         };
         let Some(thread) = woken else { break };
         make_ready(thread);
+    }
+}
+
+/// Whether a ready thread waits for this core.
+pub fn is_wanted() -> bool {
+    let core = cores::here();
+    core.turn.least(core).is_some()
+}
+
+/// [`janua_port::Park::spin`]. Interrupts are off, so what others ask of this core by them, and what is due on it, is seen to here.
+pub fn spin(word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
+    if cores::count() == 1 {
+        return Spun::Unchanged;
+    }
+    let end = clock::now() + limit;
+    loop {
+        for _ in 0..SPINS {
+            if word.load(Ordering::Acquire) != expected {
+                return Spun::Changed;
+            }
+            shoot::relax();
+        }
+        if is_wanted() {
+            return Spun::Wanted;
+        }
+        if clock::now() >= end {
+            return Spun::Unchanged;
+        }
     }
 }
 

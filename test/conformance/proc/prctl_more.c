@@ -30,6 +30,23 @@ static void refused(void)
 	R(mprotect(x, page, PROT_READ));
 	R(mprotect(x, page, PROT_READ | PROT_EXEC));
 }
+/* A copy of this program that wants an executable stack. */
+static void with_exec_stack(const char *name)
+{
+	static char file[16 << 20];
+	int in = must(open("/proc/self/exe", O_RDONLY)), out = must(open(name, O_WRONLY | O_CREAT | O_TRUNC, 0755));
+	ssize_t size = 0, n;
+	while ((n = must(read(in, file + size, sizeof file - size))) > 0)
+		size += n;
+	Elf64_Ehdr *head = (Elf64_Ehdr *)file;
+	for (int i = 0; i < head->e_phnum; i++) {
+		Elf64_Phdr *part = (Elf64_Phdr *)(file + head->e_phoff) + i;
+		if (part->p_type == PT_GNU_STACK)
+			part->p_flags |= PF_X;
+	}
+	T(write(out, file, size) == size);
+	close(in), close(out);
+}
 int main(int argc, char **argv)
 {
 	page = sysconf(_SC_PAGESIZE);
@@ -69,6 +86,8 @@ int main(int argc, char **argv)
 	      R(prctl(SET_MDWE, 0, 0, 0, 0)); R(prctl(SET_MDWE, REFUSE | NO_INHERIT, 0, 0, 0));
 	      CHILD("its child", R(prctl(GET_MDWE, 0, 0, 0, 0)); refused());
 	      execl("/proc/self/exe", argv[0], "next", NULL); must(-1));
+	with_exec_stack("exec_stack");
+	CHILD("an executable stack", R(prctl(SET_MDWE, REFUSE, 0, 0, 0)); execl("./exec_stack", argv[0], "next", NULL); must(-1));
 	/* Speculation: what there is of it no thread can change differs; what there is none of does not. */
 	for (long kind = 0; kind < 3; kind++) {
 		long now = prctl(PR_GET_SPECULATION_CTRL, kind, 0, 0, 0);

@@ -65,8 +65,8 @@ static void wide(void)
                      "mov $0x0000800000000000, %rax\n jmp *%rax\n"
                      ".code32\n");
 }
-/* Flags that are not user code's, and a stack that is not mapped. */
-static void flags(void) { __asm__ volatile("pushf; orl $0x3000, (%esp); popf; cli"); }
+/* Flags that are not user code's, with a processor that stays the kernel's; and a stack that is not mapped. */
+static void flags(void) { __asm__ volatile("pushf; orl $0x3000, (%esp); popf; cli; sti; in $0x60, %al"); }
 static void stack(void) { __asm__ volatile("mov $0xfffffffc, %esp; push %eax"); }
 
 static const struct {

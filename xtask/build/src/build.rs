@@ -62,36 +62,44 @@ fn profile() -> &'static str {
 
 /// Builds the linux kernel image.
 pub fn image() -> Result<Image, String> {
-    build("linux", LINUX_FLAGS)
+    build("linux", "linux", LINUX_FLAGS)
+}
+
+/// Builds the linux kernel image of the personality `l4v2`.
+pub fn image_l4() -> Result<Image, String> {
+    build("linux", "linux-l4", LINUX_FLAGS)
 }
 
 /// Builds the kernel image for the bare x86_64 machine.
 pub fn image_x86_64() -> Result<Image, String> {
-    build("x86_64", X86_64_FLAGS)
+    build("x86_64", "x86_64", X86_64_FLAGS)
 }
 
 /// Builds the kernel image for the LEON3.
 pub fn image_leon3() -> Result<Image, String> {
-    build("leon3", LEON3_FLAGS)
+    build("leon3", "leon3", LEON3_FLAGS)
 }
 
-fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
+fn build(platform: &str, image: &str, flags: &[&str]) -> Result<Image, String> {
     packages::ensure(Need::Build)?;
     let (toolchain, triple, strip) = match platform {
         "leon3" => (Toolchain::find_sparc()?, TARGET_SPARC, "sparc64-linux-gnu-strip"),
         _ => (Toolchain::find()?, TARGET, "strip"),
     };
-    build_with(&toolchain, &workspace::target().join("image"), profile(), &Linked { platform, flags, triple, strip })
+    build_with(&toolchain, &workspace::target().join("image"), profile(), &Linked { platform, image, flags, triple, strip })
 }
 
 /// The linux image by a compiler of one's choice, in a directory of its own, quick to build.
 pub fn image_with(toolchain: &Toolchain, dir: &Path) -> Result<Image, String> {
-    build_with(toolchain, dir, "image-fast", &Linked { platform: "linux", flags: LINUX_FLAGS, triple: TARGET, strip: "strip" })
+    let linked = Linked { platform: "linux", image: "linux", flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
+    build_with(toolchain, dir, "image-fast", &linked)
 }
 
 /// What the image of a platform is linked as.
 struct Linked<'a> {
     platform: &'a str,
+    /// Its name among those of the platform, behind `janua-`.
+    image: &'a str,
     flags: &'a [&'a str],
     triple: &'a str,
     /// The program that takes out line tables.
@@ -99,22 +107,23 @@ struct Linked<'a> {
 }
 
 fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<'_>) -> Result<Image, String> {
-    let Linked { platform, flags, triple, strip } = *linked;
+    let Linked { platform, image, flags, triple, strip } = *linked;
     // A directory each: the two are compiled with different flags, and would displace each other's libraries.
     let target = if platform == "linux" { dir.to_path_buf() } else { dir.join(format!("for-{platform}")) };
-    let name = format!("janua-{platform}");
+    let name = format!("janua-{image}");
     let full = target.join(triple).join(profile).join(&name);
     if !full.exists() {
-        eprintln!("janua: building the {platform} kernel image with {}", toolchain.describe());
+        eprintln!("janua: building the {image} kernel image with {}", toolchain.describe());
     }
     let mut flags = flags.to_vec();
     if platform == "linux" && toolchain.takes(COPIES) {
         flags.push(COPIES);
     }
     let mut cargo = toolchain.cargo(&flags);
-    cargo.args(["--package", &format!("janua-image-{platform}"), "--profile", profile, "--target-dir"]).arg(&target);
-    let what = format!("building the {platform} kernel image");
-    process::step(&format!("image-{platform}"), &what, &mut cargo)?;
+    cargo.args(["--package", &format!("janua-image-{platform}"), "--bin", &name]);
+    cargo.args(["--profile", profile, "--target-dir"]).arg(&target);
+    let what = format!("building the {image} kernel image");
+    process::step(&format!("image-{image}"), &what, &mut cargo)?;
 
     let embedded = dir.join(&name);
     let stripped = dir.join(format!("{name}.new"));
@@ -147,7 +156,7 @@ pub fn command(args: &[String]) -> Result<(), String> {
 
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
-    let image = image()?;
+    let (image, l4) = (image()?, image_l4()?);
     // The command embeds them.
     user::build(&user::X86_64)?;
     user::build_l4()?;
@@ -157,6 +166,7 @@ pub fn all() -> Result<Image, String> {
     let mut cargo = workspace::cargo();
     cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["rustc", "--release", "--package", "janua", "--bin", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
+    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded);
     // `janua bench` says so when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());
     cargo.arg("--").args(COMMAND_FLAGS);

@@ -6,9 +6,9 @@ use super::{Breach, Tree};
 /// The layers that talk to hardware, to the host or to shared memory.
 const HOME: &[&str] = &["arch", "gate", "platform", "rt"];
 
-/// Guest code: the measured program, which makes its calls by every gate itself, and the one that traces others for gdb. And a plugin, which QEMU
-/// talks to in C.
-const GUESTS: &[&str] = &["bench/probe", "bench/tlb", "debug"];
+/// Guest code: the measured program, which makes its calls by every gate itself, the one that traces others for gdb, and the library for rings of calls.
+/// And a plugin, which QEMU talks to in C.
+const GUESTS: &[&str] = &["bench/probe", "bench/tlb", "debug", "user/ring"];
 
 fn is_guest(path: &str) -> bool {
     GUESTS.iter().any(|guest| path.starts_with(guest))

@@ -31,7 +31,12 @@ const WAYS: &[Way] = &[
     Way { suite: "conformance", gates: &["x86_64"], options: &[], disk: false },
     Way { suite: "disk-conformance", gates: &["x86_64"], options: &[], disk: true },
     // Calls run on a module, away from the threads that make them.
-    Way { suite: "away-conformance", gates: &["x86_64", compare::AWAY], options: &["--syscall-cores", "1"], disk: false },
+    Way {
+        suite: "away-conformance",
+        gates: &["x86_64", compare::AWAY],
+        options: &["--syscall-cores", "1", "--handover", "always"],
+        disk: false,
+    },
 ];
 
 impl Way {

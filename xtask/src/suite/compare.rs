@@ -24,6 +24,7 @@ pub const MAILBOX: &str = "mailbox";
 pub const TRACED: &[&str] = &[
     "exec/",
     "futex/",
+    "gate/",
     "mm/f",
     "mm/membarrier",
     "mm/mp",
@@ -185,7 +186,7 @@ impl Case {
 /// The options of `janua run` for a gate, or for what stands for one.
 pub fn options(gate: &str) -> Vec<&str> {
     match gate {
-        AWAY => vec!["--gate", "call", "--syscall-cores", "1"],
+        AWAY => vec!["--gate", "call", "--syscall-cores", "1", "--handover", "always"],
         MAILBOX => vec!["--gate", "call"],
         gate => vec!["--gate", gate],
     }

@@ -5,6 +5,7 @@ mod apart;
 mod ends;
 mod gdb;
 mod places;
+mod ring;
 mod running;
 mod speed;
 mod traced;
@@ -68,6 +69,7 @@ const TESTS: &[Test] = &[
     ("sandbox/many_processes", speed::many_processes),
     ("sandbox/host_network", host_network),
     ("sandbox/settings", settings),
+    ("sandbox/ring", ring::ring),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),

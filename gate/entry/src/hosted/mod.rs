@@ -232,6 +232,11 @@ pub fn is_empty() -> bool {
     members().load(core::sync::atomic::Ordering::SeqCst) == 0
 }
 
+/// Whether no thread but the calling one can run user code in the calling process.
+pub fn is_alone() -> bool {
+    members().load(core::sync::atomic::Ordering::SeqCst) as u32 <= 1
+}
+
 /// The thread whose kernel stack holds `sp`.
 pub const fn index_of(sp: usize) -> usize {
     (sp - STACK_BASE) >> STACK_SHIFT

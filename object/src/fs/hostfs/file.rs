@@ -30,8 +30,8 @@ impl HostRegular {
         let fd = match open & flags::O_ACCMODE {
             flags::O_RDONLY => {
                 let made = inode.fds.lock().made.take();
-                drop(made);
-                inode.reader()?
+                // A file made just now may have a mode by which the host lets nobody else open it.
+                inode.reader().or_else(|errno| made.ok_or(errno))?
             }
             access => {
                 let made = inode.fds.lock().made.take();
@@ -102,7 +102,7 @@ impl File for HostRegular {
         }
         let _change = Change::begin();
         let n = hostio::write_at(&self.fd, buf, offset::END)?;
-        // The host has moved its own position, which nothing else does.
+        // The host has moved its own position, which `seek_data` alone does besides.
         Ok((n, self.inode.host().lseek(self.fd.fd(), 0, whence::SEEK_CUR)?))
     }
 
@@ -120,6 +120,8 @@ impl File for HostRegular {
 
     fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
         let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        // It moves the host's position, which `append` reads.
+        let _append = self.inode.append.lock();
         self.inode.host().lseek(self.fd.fd(), offset, if hole { 4 } else { 3 })
     }
 

@@ -231,11 +231,10 @@ impl Inode for HostInode {
             return Err(Errno::EOPNOTSUPP);
         }
         let dir = self.any_fd()?;
-        let (mode, _) = inherit(&self.perm()?, mode, cred);
+        let (mode, gid) = inherit(&self.perm()?, mode, cred);
         let open = flags::O_TMPFILE | flags::O_EXCL | flags::O_RDWR;
         let fd = self.shared.open(&dir, b".", open, mode & 0o7777, BENEATH)?;
-        let stat = self.host().stat(fd.fd())?;
-        let inode = self.adopt(stat, b"")?;
+        let inode = self.made(&fd, b"", mode, gid, cred)?;
         {
             let mut fds = inode.fds.lock();
             fds.read = Some(fd);

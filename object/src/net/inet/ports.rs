@@ -162,11 +162,10 @@ impl<S> Ports<S> {
             let size = among.end() - among.start() + 1;
             let start = table.next % size;
             // Alone on its port, whatever may be shared; a stride keeps successive ports apart as Linux' do.
+            let half = size.div_ceil(2);
+            let stride = |turn: u16| u32::from(turn % half) * 2 + u32::from(turn >= half);
             let free = (0..size)
-                .map(|turn| {
-                    among.start()
-                        + ((u32::from(start) + u32::from(turn) * 2 + u32::from(turn >= size / 2)) % u32::from(size)) as u16
-                })
+                .map(|turn| among.start() + ((u32::from(start) + stride(turn)) % u32::from(size)) as u16)
                 .find(|port| table.ports.get(port).is_none_or(|entry| entry.is_free(now)))
                 .ok_or(Errno::EADDRINUSE)?;
             table.next = (free - among.start() + 2) % size;
@@ -278,6 +277,13 @@ mod tests {
     }
 
     impl World {
+        fn bind_in(&mut self, among: RangeInclusive<u16>) -> Result<u16> {
+            let socket = Arc::new(self.keep.len() as u64);
+            let weak = Arc::downgrade(&socket);
+            self.keep.push(socket);
+            self.ports.bind_in(among, self.keep.len() as u64, &weak, 0, place("0.0.0.0"), ALONE, self.now)
+        }
+
         fn bind(&mut self, port: u16, at: &str, sharing: Sharing) -> Result<u16> {
             let id = self.keep.len() as u64;
             let socket = Arc::new(id);
@@ -295,6 +301,17 @@ mod tests {
     const REUSE: Sharing = Sharing { reuse_addr: true, ..ALONE };
     const LISTEN: Sharing = Sharing { listening: true, ..REUSE };
     const GROUP: Sharing = Sharing { reuse_port: true, ..ALONE };
+
+    #[test]
+    fn all_ports_of_a_range_are_found() {
+        for size in 1..9 {
+            let mut world = world();
+            let mut found: Vec<u16> = (0..size).map(|_| world.bind_in(50_000..=50_000 + size - 1).unwrap()).collect();
+            found.sort_unstable();
+            assert_eq!(found, (50_000..50_000 + size).collect::<Vec<u16>>());
+            assert_eq!(world.bind_in(50_000..=50_000 + size - 1), Err(Errno::EADDRINUSE));
+        }
+    }
 
     #[test]
     fn addresses_that_overlap_conflict() {

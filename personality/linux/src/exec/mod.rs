@@ -77,6 +77,8 @@ struct Prepared {
     set_id: bool,
     /// The caller may not read the program or its ELF interpreter.
     unreadable: bool,
+    /// PR_SET_MDWE's bits that the caller leaves to the program.
+    refused: u32,
 }
 
 /// execve(2).
@@ -147,6 +149,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space().clone();
+    crate::ring::leave(thread);
     thread.close_queues();
     crate::uring::leave(thread);
     crate::uring::aio::forget(thread);
@@ -205,11 +208,6 @@ fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights
     if thread.trace.is_on() {
         // Nothing is mapped yet that could be rewritten.
         let _ = mm.use_own_code();
-    }
-    let refused = process.mm().map_or(0, |old| old.inherited_exec_gain());
-    if refused != 0 {
-        // A set that has been accepted once.
-        let _ = mm.set_exec_gain(refused);
     }
     *process.mm.write() = Some(mm.clone());
     process.program.store(task::access::new_program(), Ordering::Relaxed);
@@ -374,7 +372,8 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     if let Some((file, _)) = &interpreter {
         unreadable |= access::check(&perm_of(file)?, &cred, access::READ).is_err();
     }
-    Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, perm, set_id, unreadable }))
+    let refused = thread.process().mm().map_or(0, |mm| mm.inherited_exec_gain());
+    Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, perm, set_id, unreadable, refused }))
 }
 
 /// Mode and owners of an open file.
@@ -464,6 +463,10 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
         },
         &limits,
     )?;
+    if prepared.refused != 0 {
+        // A set that has been accepted once. The stack has what its program wants, as on Linux.
+        let _ = mm.set_exec_gain(prepared.refused);
+    }
     mm.set_mmap_base(layout.mmap_base);
 
     let program = load::load(mm, mem, &prepared.elf, &prepared.file.file, Some(layout.program), &limits)?;

@@ -239,12 +239,17 @@ pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<impl Layout<[i64; 2]
 
 /// The size a file is to have: EINVAL below zero; beyond RLIMIT_FSIZE SIGXFSZ and EFBIG.
 fn check_size(thread: &Thread, size: i64, old: u64) -> Result<u64> {
+    size_within(thread, size, old).inspect_err(|errno| {
+        if *errno == Errno::EFBIG {
+            signal::send_self(thread, SIGXFSZ);
+        }
+    })
+}
+
+/// The same without the signal.
+fn size_within(thread: &Thread, size: i64, old: u64) -> Result<u64> {
     let size = u64::try_from(size).map_err(|_| Errno::EINVAL)?;
-    if size > old && size > thread.limit(FSIZE) {
-        signal::send_self(thread, SIGXFSZ);
-        return Err(Errno::EFBIG);
-    }
-    Ok(size)
+    if size > old && size > thread.limit(FSIZE) { Err(Errno::EFBIG) } else { Ok(size) }
 }
 
 pub async fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
@@ -308,6 +313,22 @@ pub fn ftruncate(thread: &Thread, fd: Fd, size: i64) -> Result<()> {
 }
 
 pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> Result<()> {
+    allocate(thread, fd, mode, offset, len, check_size)
+}
+
+/// The same for who takes no signals.
+pub fn fallocate_quietly(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> Result<()> {
+    allocate(thread, fd, mode, offset, len, size_within)
+}
+
+fn allocate(
+    thread: &Thread,
+    fd: Fd,
+    mode: u32,
+    offset: i64,
+    len: i64,
+    check: fn(&Thread, i64, u64) -> Result<u64>,
+) -> Result<()> {
     if offset < 0 || len <= 0 {
         return Err(Errno::EINVAL);
     }
@@ -328,7 +349,7 @@ pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> R
         _ => return Err(Errno::ENODEV),
     }
     if mode & KEEP_SIZE == 0 {
-        check_size(thread, end, file.attr()?.size)?;
+        check(thread, end, file.attr()?.size)?;
     }
     file.ops.allocate(&file, mode, offset as u64, len as u64)?;
     if let Some(path) = &file.path {

@@ -7,6 +7,7 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::net::{MmsgHdr, MsgHdr, af, msg};
 use janua_abi::linux::signal::SIGPIPE;
 use janua_abi::linux::time::TimeSpec;
+use janua_abi::linux::uring::RecvMsgOut;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
 use janua_kernel::table::Fd;
 use janua_kernel::wait::{Cut, PollTable};
@@ -260,6 +261,60 @@ pub async fn sendmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags
 pub async fn recvmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags: MsgFlags) -> Result<usize> {
     let open = Open::get(thread, fd)?;
     receive_one(thread, &open, hdr, flags.0).await
+}
+
+/// How many bytes a message is to have for which the kernel chooses the memory (0: as many as that has). EINVAL for more than one piece.
+pub fn wanted<M: Message>(thread: &Thread, at: UserPtr<M>) -> Result<usize> {
+    let hdr = at.load(thread.user())?;
+    if hdr.iov_len > 1 { Err(Errno::EINVAL) } else { Ok(vector::<M>(thread, &hdr)?.total()) }
+}
+
+/// recvmsg(2) into this memory, whatever the header says of it. With `whole` all is there, in the form of [`RecvMsgOut`], and the header keeps what it says. How many
+/// bytes have been filled, and whether there was a message with something in it; EFAULT when the memory is too small.
+pub async fn recvmsg_into<M: Message>(
+    thread: &Thread,
+    fd: Fd,
+    at: UserPtr<M>,
+    (addr, len): (usize, usize),
+    flags: MsgFlags,
+    whole: bool,
+) -> Result<(usize, bool)> {
+    let open = Open::get(thread, fd)?;
+    let mut hdr = at.load(thread.user())?;
+    if hdr.name_len < 0 && (whole || hdr.name != 0) {
+        return Err(Errno::EINVAL);
+    }
+    if !whole {
+        let mut buf = ReadBuf::user(thread.user(), addr, len)?;
+        let received = receive(thread, &open, &mut buf, flags.0, hdr.name != 0).await?;
+        let count = answer(&received, flags.0);
+        message::write_received(thread, &open, &mut hdr, received, flags.0, M::CONTROL)?;
+        at.store(thread.user(), &hdr)?;
+        return Ok((count, count > 0));
+    }
+    let (name, control) = (hdr.name_len as usize, usize::try_from(hdr.control_len).map_err(|_| Errno::EFAULT)?);
+    let head = size_of::<RecvMsgOut>() + name;
+    let before = head.checked_add(control).filter(|before| *before <= len).ok_or(Errno::EFAULT)?;
+    let mut inner = MsgHdr {
+        name: if name == 0 { 0 } else { (addr + size_of::<RecvMsgOut>()) as u64 },
+        name_len: hdr.name_len,
+        control: if control == 0 { 0 } else { (addr + head) as u64 },
+        control_len: control as u64,
+        ..MsgHdr::default()
+    };
+    let mut buf = ReadBuf::user(thread.user(), addr + before, len - before)?;
+    let received = receive(thread, &open, &mut buf, flags.0, name != 0).await?;
+    let stored = received.len;
+    let count = answer(&received, flags.0);
+    message::write_received(thread, &open, &mut inner, received, flags.0, M::CONTROL)?;
+    let out = RecvMsgOut {
+        name_len: inner.name_len as u32,
+        control_len: inner.control_len as u32,
+        payload_len: count as u32,
+        flags: inner.flags,
+    };
+    UserPtr::<RecvMsgOut>::new(addr).write(thread.user(), &out)?;
+    Ok((before + stored, count > 0))
 }
 
 /// sendmmsg(2): how many messages were sent.

@@ -95,6 +95,7 @@ pub fn leave_memory(thread: &Thread) {
 
 /// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
 pub fn end_thread(thread: &Thread) {
+    crate::ring::leave(thread);
     thread.close_queues();
     crate::uring::leave(thread);
     leave_memory(thread);
@@ -235,6 +236,7 @@ fn end_process(thread: &Thread, status: u32) {
         if code != Ending::NOT_YET {
             if kernel.stats.is_on() {
                 let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
+                report.push_str(&kernel.modules.report());
                 if let Some(jail) = kernel.jail {
                     report.push_str(&jail.report());
                 }

@@ -44,7 +44,7 @@ pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result
         mounts: vec![mount(BootMountKind::Archive { archive }, "/"), mount(BootMountKind::Proc, "/proc")],
         ..BootConfig::default()
     };
-    let kernel = start::start(model, None, &config.encode(), None)?;
+    let kernel = start::start(model, None, &config.encode(), None, None)?;
     let served = kernel.clone();
     model.serve(move || start::serve(&served, 0, Vec::new()));
     Ok(kernel)

@@ -16,9 +16,11 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_guest_killed", guest_killed),
     ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
     ("sandbox/apart_maker_killed", maker_killed),
+    ("sandbox/apart_list", super::running::list),
     ("sandbox/apart_mapped_files", mapped_files),
     ("sandbox/apart_memory", memory),
     ("sandbox/apart_moved_ranges", moved_ranges),
+    ("sandbox/apart_memory_used_up", memory_used_up),
     ("sandbox/apart_pause", super::running::pause),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
@@ -26,6 +28,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_terminated", super::terminated),
     ("sandbox/apart_exit_codes", super::exit_codes),
     ("sandbox/apart_streams", super::streams),
+    ("sandbox/apart_ring", super::ring::ring),
 ];
 
 /// The host processes of a sandbox that have no command line: the kernel's, the one that guests' are made from, and guests' in the order of their making.
@@ -189,4 +192,35 @@ print(sum(own[::4096]), sum(inside[::4096]))
     let file = fs::read(s.dir.join("large")).map_err(|e| e.to_string())?;
     let stored = &file[7 << 20..][..3];
     if stored == [200, 200, 7] { Ok(()) } else { Err(format!("outside the file has {stored:?}")) }
+}
+
+/// When memory is used up who has most is ended, not the one that asks for more.
+pub fn memory_used_up(s: &Sandbox) -> Result<(), String> {
+    const SCRIPT: &str = r#"
+cat >/tmp/touch.py <<'END'
+import mmap, os, sys, time
+name, size = sys.argv[1], int(sys.argv[2]) << 20
+m = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+open(name + ".mapped", "w")
+while not os.path.exists(name + ".go"):
+    time.sleep(0.01)
+for at in range(0, size, 4096):
+    m[at] = 1
+open(name + ".done", "w")
+while not os.path.exists(name + ".end"):
+    time.sleep(0.01)
+END
+cd /tmp
+python3 touch.py big 80 & big=$!
+python3 touch.py small 60 & small=$!
+until [ -e big.mapped ] && [ -e small.mapped ]; do sleep 0.05; done
+touch big.go small.end
+until [ -e big.done ]; do sleep 0.05; done
+touch small.go
+wait $small; echo small $?
+touch big.end
+wait $big; echo big $?
+"#;
+    let outcome = s.run(&["--memory", "128M"], &["sh", "-c", SCRIPT])?;
+    expect("memory", &outcome, 0, &["small 0", "big 137"])
 }

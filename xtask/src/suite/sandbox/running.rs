@@ -55,6 +55,7 @@ pub fn list(s: &Sandbox) -> Result<(), String> {
 run -d --name web -- sh -c 'sleep 100 & sleep 101; true' >/dev/null
 run -- sleep 102 & attached=$!
 for i in $(seq 100); do test $($J list | grep -c 'sleep 10[012]$') = 4 && break; sleep 0.1; done
+for i in $(seq 100); do $J list --json | grep -q '"state": *"R"' || break; sleep 0.1; done
 $J list --json | python3 -c '
 import json, sys, os
 all = {s["name"]: s for s in json.load(sys.stdin)}

@@ -26,13 +26,13 @@ pub use own::update_files;
 
 /// Whether there is an operation of this number.
 pub fn is_known(opcode: u8) -> bool {
-    // 46 to 48 are commands of devices and transfers without a copy.
-    opcode < op::END && !(46..=48).contains(&opcode)
+    // Commands of devices.
+    opcode < op::END && opcode != 46
 }
 
 /// Operations that take a buffer of a group.
 pub fn selects_buffers(opcode: u8) -> bool {
-    matches!(opcode, op::READ | op::RECV | op::READ_MULTISHOT)
+    matches!(opcode, op::READ | op::RECV | op::RECVMSG | op::READ_MULTISHOT)
 }
 
 /// Operations that a ring for polled i/o (IORING_SETUP_IOPOLL) takes.
@@ -48,6 +48,7 @@ fn takes_file(opcode: u8) -> bool {
     matches!(opcode, READV | WRITEV | FSYNC | READ_FIXED | WRITE_FIXED | POLL_ADD | SYNC_FILE_RANGE | SENDMSG | RECVMSG)
         || matches!(opcode, ACCEPT | CONNECT | FALLOCATE | READ | WRITE | FADVISE | SEND | RECV | SPLICE | TEE | SHUTDOWN)
         || matches!(opcode, MSG_RING | FSETXATTR | FGETXATTR | READ_MULTISHOT | FIXED_FD_INSTALL | FTRUNCATE | BIND | LISTEN)
+        || matches!(opcode, SEND_ZC | SENDMSG_ZC)
 }
 
 /// Operations that make a file, which may be given a slot of the registered ones.
@@ -59,7 +60,7 @@ fn makes_file(opcode: u8) -> bool {
 fn has_priority(opcode: u8) -> bool {
     use op::*;
     matches!(opcode, READV | WRITEV | READ_FIXED | WRITE_FIXED | READ | WRITE | SEND | RECV | SENDMSG | RECVMSG | ACCEPT)
-        || matches!(opcode, NOP | READ_MULTISHOT)
+        || matches!(opcode, NOP | READ_MULTISHOT | SEND_ZC | SENDMSG_ZC)
 }
 
 /// Whether a word is a priority of ioprio_set(2)'s: a class, and a level unless the class is none.
@@ -89,6 +90,15 @@ pub fn check(sqe: &Sqe) -> Result<()> {
         }
         op::CLOSE => sqe.off != 0 || sqe.addr != 0 || sqe.len != 0 || sqe.op_flags != 0 || sqe.file_index != 0 && sqe.fd != 0,
         op::NOP => sqe.op_flags & !flag::NOP_INJECT_RESULT != 0,
+        // Their second completion would have no use.
+        op::SEND_ZC | op::SENDMSG_ZC => {
+            let known = flag::RECVSEND_POLL_FIRST | flag::RECVSEND_FIXED_BUF | flag::SEND_ZC_REPORT_USAGE;
+            let fixed = sqe.ioprio & flag::RECVSEND_FIXED_BUF != 0;
+            sqe.flags & sqe::CQE_SKIP_SUCCESS != 0
+                || sqe.addr3 != 0
+                || sqe.ioprio & !known != 0
+                || fixed && sqe.opcode == op::SENDMSG_ZC
+        }
         op::FIXED_FD_INSTALL => sqe.flags & sqe::FIXED_FILE == 0,
         _ => false,
     };
@@ -201,6 +211,7 @@ async fn perform(op: &Op, thread: &Thread) -> Reply {
         ACCEPT => net::accept(op, thread).await,
         CONNECT => net::connect(thread, sqe).await.into(),
         SEND | SENDMSG => net::send(op, thread).await,
+        SEND_ZC | SENDMSG_ZC => net::send_and_notify(op, thread).await,
         RECV | RECVMSG => net::receive(op, thread).await,
         TIMEOUT => time::timeout(op, thread).await,
         WAITID => files::waitid(op, thread).await.into(),

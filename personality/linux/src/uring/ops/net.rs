@@ -1,8 +1,8 @@
 //! Operations on sockets.
 
 use janua_abi::linux::i386::net::MsgHdr32;
-use janua_abi::linux::net::{MsgHdr, msg};
-use janua_abi::linux::uring::{Sqe, cqe, flag, op, sqe};
+use janua_abi::linux::net::{MsgHdr, af, msg};
+use janua_abi::linux::uring::{NOTIF_USAGE_ZC_COPIED, Sqe, cqe, flag, op, sqe};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::Fd;
@@ -13,8 +13,9 @@ use super::super::resources;
 use super::rw::{Attempt, brought, pause, wait_for};
 use super::{arg, fd, place_later};
 use crate::Thread;
+use crate::linux::is_restart_code;
 use crate::net::args::{MsgFlags, Type};
-use crate::net::{connect as making, transfer};
+use crate::net::{Open, connect as making, transfer};
 
 /// Times a multishot operation goes on at once before others have their turn.
 const IN_A_ROW: u32 = 32;
@@ -82,35 +83,60 @@ pub async fn accept(op: &Op, t: &Thread) -> Reply {
 
 /// sendto(2), sendmsg(2). No signal comes of a broken connection.
 pub async fn send(op: &Op, t: &Thread) -> Reply {
-    let Sqe { fd: number, off: to, addr, len, op_flags, file_index, ioprio, .. } = op.sqe;
-    if ioprio & !flag::RECVSEND_POLL_FIRST != 0 {
+    if op.sqe.ioprio & !flag::RECVSEND_POLL_FIRST != 0 {
         return Reply::error(Errno::EINVAL);
     }
+    ended(op, send_once(op, t).await)
+}
+
+/// The same, with a completion of its own for the time from which the program may use the memory again. It is copied: that time has come.
+pub async fn send_and_notify(op: &Op, t: &Thread) -> Reply {
+    if op.sqe.ioprio & flag::RECVSEND_FIXED_BUF != 0
+        && let Err(errno) = op.ring.resources.lock().within(op.sqe.buf_index, op.sqe.addr, op.sqe.len)
+    {
+        return Reply::error(errno);
+    }
+    // Linux has such transfers by IP alone.
+    let by_ip = Open::get(t, Fd(op.sqe.fd)).and_then(|open| Ok(matches!(open.socket()?.common().family, af::INET | af::INET6)));
+    let sent = match by_ip {
+        Ok(true) => ended(op, send_once(op, t).await),
+        Ok(false) => Reply::error(Errno::EOPNOTSUPP),
+        Err(errno) => Reply::error(errno),
+    };
+    let interrupted =
+        op.is_cancelled() && (sent.result == Errno::EINTR.as_result() as i64 || is_restart_code(sent.result as isize));
+    let result = if interrupted { Errno::ECANCELED.as_result() as i64 } else { sent.result };
+    // Whether there was room for it in the ring or not, the second is behind it.
+    op.post_more(result, cqe::MORE);
+    let reports = op.sqe.ioprio & flag::SEND_ZC_REPORT_USAGE != 0;
+    let usage = if reports { i64::from(NOTIF_USAGE_ZC_COPIED as i32) } else { 0 };
+    Reply { result: usage, flags: cqe::NOTIF, ..sent }
+}
+
+async fn send_once(op: &Op, t: &Thread) -> Result<usize> {
+    let Sqe { fd: number, off: to, addr, len, op_flags, file_index, .. } = op.sqe;
     let flags = MsgFlags(op_flags | msg::NOSIGNAL);
     let wait = op_flags & msg::DONTWAIT == 0;
-    let done = async {
-        loop {
-            let done = match (op.sqe.opcode, op.ring.shape.narrow) {
-                // The length of the address is in the lower half.
-                (op::SEND, _) => {
-                    let to_len = i32::from(file_index as u16);
-                    transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
-                }
-                (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
-                (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
-            };
-            match done {
-                Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::WRITABLE).await?,
-                done => return done,
+    loop {
+        let done = match (op.sqe.opcode, op.ring.shape.narrow) {
+            // The length of the address is in the lower half.
+            (op::SEND | op::SEND_ZC, _) => {
+                let to_len = i32::from(file_index as u16);
+                transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
             }
+            (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+            (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+        };
+        match done {
+            Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::WRITABLE).await?,
+            done => return done,
         }
-    };
-    ended(op, done.await)
+    }
 }
 
 /// The end of a transfer: with MSG_WAITALL one that brought less has failed.
 fn ended(op: &Op, done: Result<usize>) -> Reply {
-    let all = op.sqe.op_flags & msg::WAITALL != 0 && matches!(op.sqe.opcode, op::SEND | op::RECV);
+    let all = op.sqe.op_flags & msg::WAITALL != 0 && matches!(op.sqe.opcode, op::SEND | op::SEND_ZC | op::RECV);
     if all { Reply::transfer(done, op.sqe.len as usize) } else { done.into() }
 }
 
@@ -120,7 +146,7 @@ pub async fn receive(op: &Op, t: &Thread) -> Reply {
     let multi = ioprio & flag::RECV_MULTISHOT != 0;
     let selects = op.sqe.flags & sqe::BUFFER_SELECT != 0;
     if ioprio & !(flag::RECVSEND_POLL_FIRST | flag::RECV_MULTISHOT) != 0
-        || multi && (!selects || op_flags & msg::WAITALL != 0 || op.sqe.opcode != op::RECV || len != 0)
+        || multi && (!selects || op_flags & msg::WAITALL != 0 || op.sqe.opcode == op::RECV && len != 0)
     {
         return Reply::error(Errno::EINVAL);
     }
@@ -168,17 +194,39 @@ async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
         if wait {
             wait_for(t, &file, Events::READABLE.bits()).await?;
         }
-        let taken = resources::take(&op.ring.resources, t, buf_index, len as usize)?;
+        let message = op.sqe.opcode == op::RECVMSG;
+        let want = match (message, op.ring.shape.narrow) {
+            (false, _) => len as usize,
+            _ if multi => 0,
+            (_, true) => transfer::wanted(t, UserPtr::<MsgHdr32>::new(op.sqe.addr as usize))?,
+            (_, false) => transfer::wanted(t, UserPtr::<MsgHdr>::new(op.sqe.addr as usize))?,
+        };
+        let taken = resources::take(&op.ring.resources, t, buf_index, want)?;
         let flags = MsgFlags(op_flags | msg::DONTWAIT);
-        let (to, nobody) = (UserPtr::new(taken.addr), UserPtr::new(0));
-        match transfer::recvfrom(t, Fd(number), to, taken.len, flags, nobody, UserPtr::new(0)).await {
-            Ok(0) => {
+        let (to, nobody, into) = (UserPtr::new(taken.addr), UserPtr::new(0), (taken.addr, taken.len));
+        let received = match (message, op.ring.shape.narrow) {
+            (false, _) => {
+                let received = transfer::recvfrom(t, Fd(number), to, taken.len, flags, nobody, UserPtr::new(0)).await;
+                received.map(|count| (count, count > 0))
+            }
+            (_, true) => {
+                let at = UserPtr::<MsgHdr32>::new(op.sqe.addr as usize);
+                transfer::recvmsg_into(t, Fd(number), at, into, flags, multi).await
+            }
+            (_, false) => {
+                let at = UserPtr::<MsgHdr>::new(op.sqe.addr as usize);
+                transfer::recvmsg_into(t, Fd(number), at, into, flags, multi).await
+            }
+        };
+        match received {
+            Ok((0, _)) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Ok(Attempt { reply: Reply::value(0), again: false });
             }
-            Ok(n) => {
+            Ok((n, some)) => {
                 let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
-                return Ok(brought(op, n, flags, multi));
+                // An empty message ends it.
+                return Ok(brought(op, n, flags, multi && some));
             }
             Err(Errno::EAGAIN) if wait => resources::give_back(&op.ring.resources, &taken),
             Err(errno) => {

@@ -1,0 +1,433 @@
+//! `janua bench tasks`: the six tasks of Wu's thesis ([`janua_probe::tasks`]), with calls made at home and by modules.
+//!
+//! On Linux what is measured is time. The bare machine in QEMU has emulated time, and besides what every core executes, and what its caches and TLBs would
+//! miss in a model that sees every access (`bench/tlb`), in a boot of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::emulated::Tree;
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, Refused, RowResult, SCHEMA, Unit};
+use crate::stats::Summary;
+use crate::{Failure, Platform, create, machine};
+
+/// What `janua bench tasks` was asked to do.
+pub struct Plan {
+    pub platform: Platform,
+    /// Of the platform linux; `janua run` chooses where there is none.
+    pub gate: Option<String>,
+    pub jail: Option<String>,
+    /// Tasks, by number; empty: all.
+    pub only: Vec<u8>,
+    pub runs: usize,
+    /// As often as in the thesis, rather than so that a round ends in seconds.
+    pub thesis: bool,
+    pub json: Option<PathBuf>,
+    pub command: PathBuf,
+    pub image: &'static str,
+    /// QEMU's plugin, a file's content; empty when there is none.
+    pub plugin: &'static [u8],
+}
+
+/// Where calls run: a configuration's name, and the options for it.
+const WAYS: &[(&str, &[&str])] = &[
+    ("home", &[]),
+    ("one", &["--syscall-cores", "1"]),
+    ("kind", &["--syscall-cores", "1", "--modules", "kind"]),
+    ("one, always", &["--syscall-cores", "1", "--handover", "always"]),
+    ("kind, always", &["--syscall-cores", "1", "--modules", "kind", "--handover", "always"]),
+];
+
+/// What the gate `ring` will be measured as: a configuration for each size of a batch.
+const BATCHES: &str = "ring, batches of 1 to 256";
+
+/// Where the files are: the row's part of the name, and the words of the thesis.
+const MODES: [(&str, &str); 2] = [("memory", "files in memory"), ("disk", "files on a disk")];
+
+/// Files in memory are here, natively and inside.
+const MEMORY: &str = "/dev/shm/janua-tasks";
+
+/// Seconds one run of all tasks may take.
+const PATIENCE: &str = "600";
+
+/// Misses of a thousand instructions, in the order of the plugin's line.
+const CACHES: [&str; 5] = ["L1I", "L1D", "LLC", "ITLB", "DTLB"];
+const CORES: [&str; 3] = ["core 0", "core 1", "both cores"];
+
+const TITLES: [&str; 6] =
+    ["many cheap calls", "stat of 1,200 files", "words of 1,200 files", "two of task 0", "two of task 1", "two of task 2"];
+
+impl Plan {
+    fn tasks(&self) -> Vec<u8> {
+        (0..6).filter(|number| self.only.is_empty() || self.only.contains(number)).collect()
+    }
+
+    /// How often a task does its work, in a mode. The thesis' counts, or some that end in seconds.
+    fn count(&self, number: u8, disk: bool, modelled: bool) -> u32 {
+        match (number % 3, self.thesis && !modelled) {
+            (0, true) => 10_000_000,
+            (0, false) => {
+                if modelled {
+                    2_000
+                } else {
+                    20_000
+                }
+            }
+            (1, true) if !disk => 100,
+            (1, false) if !disk && !modelled => 5,
+            _ => 1,
+        }
+    }
+
+    fn words(&self, disk: bool, modelled: bool) -> Vec<String> {
+        self.tasks().into_iter().map(|number| format!("{number}:{}", self.count(number, disk, modelled))).collect()
+    }
+
+    fn is_bare(&self) -> bool {
+        self.platform == Platform::X86_64
+    }
+}
+
+/// Measures, prints the table, and writes the file.
+pub fn run(plan: &Plan) -> Result<(), Failure> {
+    let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
+    let measurement = measure(plan)?;
+    crate::deliver(&measurement, file)
+}
+
+/// The samples of one row, by configuration: figures, or why there are none.
+struct Table {
+    rows: Vec<RowResult>,
+}
+
+impl Table {
+    fn add(&mut self, row: &Named, configuration: &str, samples: &[f64]) {
+        let cell = Cell { configuration: configuration.into(), result: Summary::of(samples), skipped: None, fast_share: None };
+        self.put(row, cell);
+    }
+
+    fn skip(&mut self, row: &Named, configuration: &str, why: &str) {
+        let cell = Cell { configuration: configuration.into(), result: None, skipped: Some(why.into()), fast_share: None };
+        self.put(row, cell);
+    }
+
+    fn put(&mut self, row: &Named, cell: Cell) {
+        match self.rows.iter_mut().find(|known| known.name == row.name) {
+            Some(known) => known.cells.push(cell),
+            None => self.rows.push(RowResult {
+                name: row.name.clone(),
+                title: row.title.clone(),
+                group: row.group.clone(),
+                unit: row.unit,
+                cells: vec![cell],
+            }),
+        }
+    }
+}
+
+/// A row without its figures.
+struct Named {
+    name: String,
+    title: String,
+    group: String,
+    unit: Unit,
+}
+
+fn time_row(number: u8, mode: (&str, &str)) -> Named {
+    Named {
+        name: format!("task{number}-{}", mode.0),
+        title: format!("task {number}: {}, {}", TITLES[usize::from(number)], mode.1),
+        group: format!("time, {}", mode.1),
+        unit: Unit::Nanoseconds,
+    }
+}
+
+fn counted_row(number: u8, mode: (&str, &str), what: &str, core: &str, unit: Unit) -> Named {
+    let group = if unit == Unit::Instructions { "instructions" } else { "misses of 1,000 instructions, simulated" };
+    Named {
+        name: format!("task{number}-{}-{what}-{}", mode.0, core.replace(' ', "-")),
+        title: format!("task {number}: {what}, {core}, {}", mode.1),
+        group: format!("{group}, {}", mode.1),
+        unit,
+    }
+}
+
+fn measure(plan: &Plan) -> Result<Measurement, Failure> {
+    let place = Place::new(plan)?;
+    let mut machine = machine::describe();
+    let ways: Vec<(&str, &[&str])> =
+        if plan.is_bare() { WAYS.to_vec() } else { std::iter::once((NATIVE, &[][..])).chain(WAYS.iter().copied()).collect() };
+    // By way and mode, then by task: nanoseconds of each run.
+    let mut times: Vec<Result<Vec<Vec<f64>>, String>> =
+        ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); 6])).collect();
+    for round in 0..plan.runs {
+        eprintln!("round {} of {}", round + 1, plan.runs);
+        for step in 0..ways.len() * MODES.len() {
+            // Another one first in each round.
+            let at = (step + round) % times.len();
+            let (way, disk) = (ways[at / MODES.len()], at % MODES.len() == 1);
+            let Ok(samples) = &mut times[at] else { continue };
+            if let Err(why) = place.time(plan, way, disk).and_then(|text| read_times(&text, samples)) {
+                times[at] = Err(why);
+            }
+        }
+    }
+    let mut table = Table { rows: Vec::new() };
+    for (disk, mode) in MODES.into_iter().enumerate() {
+        for number in plan.tasks() {
+            for (at, way) in ways.iter().enumerate() {
+                let row = time_row(number, mode);
+                match &times[at * MODES.len() + disk] {
+                    Ok(samples) => table.add(&row, way.0, &samples[usize::from(number)]),
+                    Err(why) => table.skip(&row, way.0, why),
+                }
+            }
+        }
+    }
+    if plan.is_bare() {
+        for (disk, mode) in MODES.into_iter().enumerate() {
+            for way in WAYS {
+                model(plan, &place, &mut table, *way, disk == 1, mode);
+            }
+        }
+    }
+    machine.load[1] = machine::load();
+    let configuration = |(name, _): &(&str, &[&str])| match *name {
+        NATIVE => Configuration::native(),
+        name => Configuration { name: name.into(), gate: plan.gate.clone(), jail: plan.jail.clone() },
+    };
+    Ok(Measurement {
+        schema: SCHEMA,
+        kind: Kind::Tasks,
+        date: machine::now(),
+        tool: machine::tool(if plan.is_bare() { "JANUA_IMAGE_X86_64" } else { "JANUA_IMAGE" }, plan.image),
+        machine,
+        method: Method { runs: plan.runs, samples: 1, pinned: None },
+        configurations: ways.iter().map(configuration).collect(),
+        refused: vec![Refused { name: BATCHES.into(), reason: "the gate `ring` has no column in this table yet".into() }],
+        rows: table.rows,
+        notes: notes(plan),
+    })
+}
+
+fn notes(plan: &Plan) -> Vec<String> {
+    let counts = |disk| plan.words(disk, false).join(", ");
+    let mut notes = vec![
+        format!("how often each task does its work (TASK:COUNT): in memory {}, on a disk {}", counts(false), counts(true)),
+        "home: calls are made by the threads that make them; one, kind: by a module for all, or one for each kind, on one syscall core, when \
+         that looks worth it; always: every call that can be handed over is"
+            .into(),
+    ];
+    notes.push(if plan.is_bare() {
+        "x86_64 is QEMU's machine of two processors: times are emulated and compare with one another only. Instructions and misses are of one \
+         boot with a model of caches and TLBs that sees every instruction and access (simulated): that slows the machine down, so what spins for a \
+         time executes fewer instructions than otherwise. The work there is done less often"
+            .into()
+    } else {
+        "instructions and misses are not measured on the platform linux: valgrind cannot run a program that maps its kernel at a fixed address \
+         and traps its own calls, and hardware counters are not read. They are on x86_64 (--platform x86_64), simulated"
+            .into()
+    });
+    notes
+}
+
+/// The times that the measured program printed, added to those of earlier rounds.
+fn read_times(text: &str, samples: &mut [Vec<f64>]) -> Result<(), String> {
+    let rate = text.lines().find_map(|line| line.trim().strip_prefix("rate ")?.parse::<f64>().ok());
+    let rate = rate.ok_or_else(|| format!("the tasks have not begun: {}", text.lines().last().unwrap_or_default().trim()))?;
+    let mut seen = 0;
+    for line in text.lines().map(str::trim) {
+        if let Some(why) = line.strip_prefix("skip ") {
+            return Err(why.into());
+        }
+        let Some((number, ticks)) = line.strip_prefix("row task").and_then(|rest| rest.split_once(' ')) else { continue };
+        let (Ok(number), Ok(ticks)) = (number.parse::<usize>(), ticks.parse::<f64>()) else { continue };
+        samples.get_mut(number).ok_or("a task of no such number")?.push(ticks / rate * 1e9);
+        seen += 1;
+    }
+    if seen > 0 { Ok(()) } else { Err("no task was timed".into()) }
+}
+
+/// What each core did in each task, from the plugin's file: instructions, then misses in the order of [`CACHES`].
+fn read_counts(text: &str) -> Vec<Vec<[u64; 6]>> {
+    let mut tasks = vec![Vec::new()];
+    for line in text.lines() {
+        if line == "end" {
+            tasks.push(Vec::new());
+            continue;
+        }
+        let mut words = line.split(' ').skip(2).map(|word| word.parse::<u64>().unwrap_or(0));
+        let mut core = [0; 6];
+        core.iter_mut().for_each(|count| *count = words.next().unwrap_or(0));
+        if let Some(task) = tasks.last_mut() {
+            task.push(core);
+        }
+    }
+    tasks.pop();
+    tasks
+}
+
+/// One boot with the model: rows of instructions and misses.
+fn model(plan: &Plan, place: &Place, table: &mut Table, way: (&str, &[&str]), disk: bool, mode: (&str, &str)) {
+    eprintln!("caches of: {}, {}", way.0, mode.1);
+    let counted = place.count(plan, way, disk).map(|text| read_counts(&text));
+    for (at, number) in plan.tasks().into_iter().enumerate() {
+        let cores = counted.as_ref().map(|tasks| tasks.get(at).filter(|cores| !cores.is_empty()));
+        for (core, core_name) in CORES.into_iter().enumerate() {
+            let instructions = counted_row(number, mode, "instructions", core_name, Unit::Instructions);
+            let of_caches = CACHES.map(|cache| counted_row(number, mode, cache, core_name, Unit::Misses));
+            let counts = match cores {
+                Ok(Some(cores)) if core < 2 => cores.get(core).copied().unwrap_or_default(),
+                Ok(Some(cores)) => cores.iter().fold([0; 6], |sums, core| std::array::from_fn(|at| sums[at] + core[at])),
+                Ok(None) | Err(_) => {
+                    let why = cores.err().map_or("the machine ended before this task", String::as_str);
+                    [&instructions].into_iter().chain(&of_caches).for_each(|row| table.skip(row, way.0, why));
+                    continue;
+                }
+            };
+            table.add(&instructions, way.0, &[counts[0] as f64]);
+            for (row, misses) in of_caches.iter().zip(&counts[1..]) {
+                match counts[0] {
+                    0 => table.skip(row, way.0, "the core has executed nothing"),
+                    instructions => table.add(row, way.0, &[*misses as f64 * 1000.0 / instructions as f64]),
+                }
+            }
+        }
+    }
+}
+
+/// Where the measured program is and works, removed in the end.
+struct Place {
+    dir: PathBuf,
+    tree: Option<Tree>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Both are in directories for such things.
+        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(MEMORY);
+    }
+}
+
+impl Place {
+    fn new(plan: &Plan) -> Result<Place, Failure> {
+        let dir = std::env::temp_dir().join(format!("janua-tasks-{}", std::process::id()));
+        fs::create_dir_all(&dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
+        let tree = plan.is_bare().then(|| Tree::new(&plan.command)).transpose()?;
+        let place = Place { dir, tree };
+        if plan.is_bare() && !plan.plugin.is_empty() {
+            fs::write(place.plugin(), plan.plugin)
+                .map_err(|error| Failure(format!("{}: {error}", place.plugin().display())))?;
+        }
+        Ok(place)
+    }
+
+    fn plugin(&self) -> PathBuf {
+        self.dir.join("plugin.so")
+    }
+
+    /// Runs the tasks once: what they printed.
+    fn time(&self, plan: &Plan, way: (&str, &[&str]), disk: bool) -> Result<String, String> {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", PATIENCE]);
+        match &self.tree {
+            Some(tree) => self.boot(&mut command, plan, tree, way, disk, &[]),
+            None => self.host(&mut command, plan, way, disk),
+        }
+        let dir = self.files(plan, disk);
+        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(disk, false)))
+    }
+
+    /// Boots once with the model of caches: what the plugin wrote.
+    fn count(&self, plan: &Plan, way: (&str, &[&str]), disk: bool) -> Result<String, String> {
+        let tree = self.tree.as_ref().ok_or("only an emulated machine has a model")?;
+        if plan.plugin.is_empty() {
+            return Err("this janua was built without its plugin for QEMU: build it by ./janua build".into());
+        }
+        let out = self.dir.join("counts");
+        let plugin = format!("{},out={},model=caches", self.plugin().display(), out.display());
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", PATIENCE]);
+        self.boot(&mut command, plan, tree, way, disk, &["--plugin", &plugin]);
+        let dir = self.files(plan, disk);
+        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(disk, true)))?;
+        fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))
+    }
+
+    fn files(&self, plan: &Plan, disk: bool) -> PathBuf {
+        match (disk, plan.is_bare()) {
+            (false, _) => MEMORY.into(),
+            (true, true) => "/tasks".into(),
+            (true, false) => self.dir.join("files"),
+        }
+    }
+
+    fn host(&self, command: &mut Command, plan: &Plan, way: (&str, &[&str]), disk: bool) {
+        command.arg(&plan.command);
+        if way.0 == NATIVE {
+            return;
+        }
+        command.arg("run");
+        for (option, value) in [("--gate", &plan.gate), ("--jail", &plan.jail)] {
+            command.args(value.iter().flat_map(|value| [option, value.as_str()]));
+        }
+        if disk {
+            command.arg("--bind").arg(format!("{}::rw", self.dir.display()));
+        }
+        command.args(way.1).arg("--").arg(&plan.command);
+    }
+
+    fn boot(&self, command: &mut Command, plan: &Plan, tree: &Tree, way: (&str, &[&str]), disk: bool, more: &[&str]) {
+        command.arg(&plan.command).args(["boot", "--smp", "2"]);
+        if disk {
+            let image = self.dir.join("disk");
+            // Each begins with a new one: what is cached of it is the machine's own.
+            let _ = fs::remove_file(&image);
+            command.arg("--disk").arg(image).args(["--disk-size", "256M"]);
+        }
+        command.arg("--ramfs").arg(tree.root()).args(way.1).args(more).args(["--", Tree::PROGRAM]);
+    }
+}
+
+fn finish(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(std::process::Stdio::null()).output().map_err(|error| format!("timeout: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        return Err(format!("{}: {}", output.status, last.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The names and titles of the rows of time.
+pub fn list() -> String {
+    let each =
+        |number: u8| MODES.map(|mode| time_row(number, mode)).map(|row| format!("{:<16} {}\n", row.name, row.title)).concat();
+    (0..6).map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_errors_are_reported() {
+        let mut samples = vec![Vec::new(); 6];
+        read_times("rate 2e9\r\nrow task0 4000\r\nrow task5 2000\r\n", &mut samples).unwrap();
+        assert_eq!((samples[0].as_slice(), samples[5].as_slice()), ([2000.0].as_slice(), [1000.0].as_slice()));
+        assert!(read_times("rate 1\nskip task1 no files\n", &mut samples).unwrap_err().contains("no files"));
+        assert!(read_times("janua: no\n", &mut samples).unwrap_err().contains("janua: no"));
+        assert!(read_times("rate 1\n", &mut samples).is_err());
+        assert!(read_times("rate 1\nrow task9 1\n", &mut samples).is_err());
+    }
+
+    #[test]
+    fn counts_are_by_task_and_core() {
+        let tasks = read_counts("core 0 100 1 2 3 4 5\ncore 1 50 0 0 0 0 0\nend\ncore 0 7 0 0 0 0 0\nend\ncore 0 9");
+        assert_eq!(tasks.len(), 2, "what was not ended is no task");
+        assert_eq!(tasks[0], [[100, 1, 2, 3, 4, 5], [50, 0, 0, 0, 0, 0]]);
+        assert_eq!(tasks[1][0][0], 7);
+    }
+}

@@ -1,0 +1,198 @@
+//! Rings in memory that a program writes whatever it likes to.
+
+extern crate std;
+
+use std::sync::Mutex;
+use std::vec::Vec;
+
+use janua_port::machine::{Spawn, ThreadId};
+use janua_port::{Fault, Registers, UserMemory};
+
+use super::*;
+
+const AT: usize = 0x1000;
+
+/// A thread with some memory.
+struct Caller(Mutex<Vec<u8>>);
+
+impl Caller {
+    fn new(len: usize) -> Arc<Caller> {
+        Arc::new(Caller(Mutex::new(std::vec![0; len])))
+    }
+    fn store(&self, offset: usize, data: &[u8]) {
+        self.0.lock().unwrap()[offset..offset + data.len()].copy_from_slice(data);
+    }
+    fn count(&self, offset: usize, value: u32) {
+        self.store(offset, &value.to_ne_bytes());
+    }
+    fn word(&self, offset: usize) -> u64 {
+        u64::from_ne_bytes(self.0.lock().unwrap()[offset..offset + 8].try_into().unwrap())
+    }
+    fn submit(&self, n: u32, size: u32, entry: ring::Submission) {
+        self.store(at::ENTRIES + (n % size) as usize * 64, entry.as_bytes());
+    }
+}
+
+impl UserMemory for Caller {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        addr >= AT && addr.checked_add(len).is_some_and(|end| end <= AT + self.0.lock().unwrap().len())
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        if !self.is_user(src, dst.len()) {
+            return 0;
+        }
+        dst.copy_from_slice(&self.0.lock().unwrap()[src - AT..][..dst.len()]);
+        dst.len()
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        if !self.is_user(dst, src.len()) {
+            return 0;
+        }
+        self.store(dst - AT, src);
+        src.len()
+    }
+    fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        let mut word = [0; 4];
+        self.copy_in(&mut word, addr)?;
+        Ok(u32::from_ne_bytes(word))
+    }
+    fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> core::result::Result<u32, Fault> {
+        Err(Fault)
+    }
+}
+
+impl Context for Caller {
+    fn id(&self) -> ThreadId {
+        ThreadId::default()
+    }
+    fn memory(&self) -> &dyn UserMemory {
+        self
+    }
+    fn registers(&self) -> Result<&dyn Registers> {
+        Err(Errno::EXDEV)
+    }
+    fn spawn(&self, _spawn: Spawn) -> Result<Arc<dyn Context>> {
+        Err(Errno::EXDEV)
+    }
+    fn kick(&self) {}
+    fn restrict(&self, _cpus: &[u64]) -> Result<()> {
+        Ok(())
+    }
+    fn cpu(&self, _whole_task: bool) -> Option<Nanos> {
+        None
+    }
+    fn peak_resident(&self) -> u64 {
+        0
+    }
+}
+
+fn entry(number: u32) -> ring::Submission {
+    ring::Submission { number, tag: number.into(), ..Default::default() }
+}
+
+fn open(caller: &Arc<Caller>, entries: (u32, u32), watched: bool) -> Arc<dyn QueueGate> {
+    Rings.open(caller.clone(), AT, entries, watched).unwrap()
+}
+
+#[test]
+fn sizes_and_places_are_checked() {
+    let caller = Caller::new(4096);
+    let refused = |at, entries| Rings.open(caller.clone(), at, entries, false).err();
+    assert_eq!(refused(AT, (3, 8)), Some(Errno::EINVAL));
+    assert_eq!(refused(AT, (8, 0)), Some(Errno::EINVAL));
+    assert_eq!(refused(AT, (2 * ring::MOST, 8)), Some(Errno::EINVAL));
+    assert_eq!(refused(AT + 8, (8, 8)), Some(Errno::EINVAL));
+    assert_eq!(refused(usize::MAX - 63, (8, 8)), Some(Errno::EFAULT));
+    assert_eq!(refused(0, (8, 8)), Some(Errno::EFAULT));
+    assert_eq!(refused(AT, (8, 8)), None);
+    assert_eq!(caller.word(at::FLAGS), ANNOUNCE);
+}
+
+#[test]
+fn counts_go_round_and_their_end() {
+    let caller = Caller::new(4096);
+    let gate = open(&caller, (8, 8), false);
+    let mut into = [ring::Submission::default(); 32];
+    for n in 0..1000_u32 {
+        let count = n % 8 + 1;
+        let first = caller.word(at::TAKEN) as u32;
+        (0..count).for_each(|k| caller.submit(first + k, 8, entry(first + k)));
+        caller.count(at::SUBMITTED, first + count);
+        let mut taken = 0;
+        while taken < count {
+            // Those behind the ring's end are a part of their own.
+            let some = gate.take_some(&mut into) as u32;
+            assert!(some > 0);
+            assert!((0..some).all(|k| into[k as usize] == entry(first + taken + k)));
+            let ends: Vec<_> = (0..some).map(|k| ring::Completion { tag: u64::from(first + taken + k), result: -1 }).collect();
+            assert_eq!(gate.complete_some(&ends), ends.len());
+            taken += some;
+        }
+        assert_eq!((caller.word(at::TAKEN), caller.word(at::POSTED)), ((first + count).into(), (first + count).into()));
+        assert_eq!(gate.unreaped(), count as usize);
+        for k in 0..count {
+            let place = ring::bytes(8, 0) + ((first + k) % 8) as usize * 16;
+            assert_eq!((caller.word(place), caller.word(place + 8)), ((first + k).into(), u64::MAX));
+        }
+        caller.count(at::REAPED, first + count);
+    }
+}
+
+#[test]
+fn a_count_that_cannot_be_is_nothing() {
+    let caller = Caller::new(4096);
+    let gate = open(&caller, (8, 8), false);
+    for forged in [9, 1000, 1 << 31, u32::MAX] {
+        caller.count(at::SUBMITTED, forged);
+        assert_eq!(gate.take(), None);
+    }
+    caller.submit(0, 8, entry(5));
+    caller.count(at::SUBMITTED, 1);
+    assert!(matches!(gate.take(), Some(Submission::Call { number: 5, .. })), "a better count is found");
+    caller.count(at::REAPED, 1 << 31);
+    assert!(!gate.complete(Completion { tag: 1, result: 0 }), "more taken than there have been is no room");
+    caller.count(at::REAPED, 0);
+    assert!(gate.complete(Completion { tag: 1, result: 0 }));
+    caller.store(at::POSTED, &[0xff; 24]);
+    assert!(gate.complete(Completion { tag: 2, result: 0 }));
+    assert_eq!(caller.word(at::POSTED), 2, "the kernel's counts are its own");
+}
+
+#[test]
+fn there_is_no_more_than_there_is_room_for() {
+    let caller = Caller::new(4096);
+    let gate = open(&caller, (8, 4), false);
+    let ends = [ring::Completion::default(); 6];
+    assert_eq!(gate.complete_some(&ends), 4);
+    assert_eq!(gate.complete_some(&ends), 0);
+    caller.count(at::REAPED, 3);
+    assert_eq!(gate.complete_some(&ends), 3);
+    assert_eq!(gate.unreaped(), 4);
+}
+
+#[test]
+fn who_looks_says_when_it_no_longer_does() {
+    let caller = Caller::new(4096);
+    let gate = open(&caller, (8, 8), true);
+    assert_eq!(caller.word(at::FLAGS), 0);
+    let looks = core::iter::from_fn(|| gate.look_after()).take(100_000).count() as u32;
+    assert_eq!(looks, LOOKS);
+    assert_eq!(caller.word(at::FLAGS), ANNOUNCE);
+    caller.submit(0, 8, entry(5));
+    caller.count(at::SUBMITTED, 1);
+    assert!(gate.take().is_some());
+    assert_eq!(caller.word(at::FLAGS), 0, "and that it does again");
+    assert_eq!(gate.look_after(), Some(0));
+}
+
+#[test]
+fn memory_that_goes_is_nothing_submitted() {
+    let caller = Caller::new(4096);
+    let gate = open(&caller, (8, 8), false);
+    caller.count(at::SUBMITTED, 8);
+    caller.0.lock().unwrap().truncate(256);
+    assert_eq!(gate.take_some(&mut [ring::Submission::default(); 32]), 0);
+    caller.0.lock().unwrap().clear();
+    assert_eq!(gate.unreaped(), 0);
+    assert!(gate.complete(Completion { tag: 1, result: 0 }), "it is lost");
+}

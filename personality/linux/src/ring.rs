@@ -1,0 +1,108 @@
+//! The calls about the rings of the gate `ring`: Janua's own, under numbers that Linux never gives to calls of x86-64 (387 to 423).
+//!
+//! A thread has one ring, in its own memory ([`janua_abi::ring`]). Where modules reach that memory one of them looks into it ([`janua_kernel::Queue`]); otherwise the thread
+//! makes what it has submitted when it asks ([`janua_kernel::queue::home`]).
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_abi::ring;
+use janua_kernel::Queue;
+use janua_kernel::queue::home::HomeQueue;
+use janua_kernel::table::{Answer, OutcomeOf, SeatOf};
+use janua_kernel::wait::Cut;
+
+use crate::{Linux, Thread};
+
+/// A thread's ring.
+#[derive(Clone)]
+pub enum Ring {
+    Home(Arc<HomeQueue<Linux>>),
+    Module(Arc<Queue<Linux>>),
+}
+
+/// Opens the calling thread's ring, in its memory from `at` on, with so many calls under way at most: 1 when a module looks into it, 0 when the thread has to ask
+/// ([`ring_wait`]). EBUSY when it has one, ENOSYS where there is no such gate; EINVAL and EFAULT, as [`janua_port::RingGate::open`] and [`Queue`] say.
+pub fn ring_open(thread: &Thread, at: usize, submissions: u32, completions: u32, calls: u32) -> Result<usize> {
+    let gate = (*thread.kernel.ring_gate.read()).ok_or(Errno::ENOSYS)?;
+    let seat = thread.seat().ok_or(Errno::ESRCH)?;
+    let context = thread.shared_context().ok_or(Errno::ESRCH)?;
+    if thread.ring.lock().is_some() {
+        return Err(Errno::EBUSY);
+    }
+    if !thread.user().in_range(at, 1) {
+        return Err(Errno::EFAULT);
+    }
+    let open = |watched| gate.open(context.clone(), at, (submissions, completions), watched);
+    if thread.kernel.modules.is_on() {
+        match seat.open_queue(open(true)?, calls as usize) {
+            Err(Errno::ENOSYS) => {}
+            opened => {
+                *thread.ring.lock() = Some(Ring::Module(opened?));
+                return Ok(1);
+            }
+        }
+    }
+    let queue = HomeQueue::open(thread, open(false)?, calls as usize)?;
+    *thread.ring.lock() = Some(Ring::Home(queue));
+    Ok(0)
+}
+
+/// Closes it, with all that is under way. ENXIO without one.
+pub fn ring_close(thread: &Thread) -> Result<()> {
+    match leave(thread) {
+        true => Ok(()),
+        false => Err(Errno::ENXIO),
+    }
+}
+
+/// By a thread that loses its memory, by its end or for another program, or closes its ring: whether it had one.
+pub fn leave(thread: &Thread) -> bool {
+    let ring = thread.ring.lock().take();
+    match &ring {
+        None => {}
+        Some(Ring::Home(queue)) => queue.close(),
+        // The thread has no other queues.
+        Some(Ring::Module(_)) => thread.close_queues(),
+    }
+    ring.is_some()
+}
+
+/// Has what has been submitted made, and waits until at least so many completions can be taken, no longer than `nanos` (0: for ever): how many there are. ENXIO without a
+/// ring; ETIMEDOUT, EINTR.
+pub fn ring_wait(seat: SeatOf<'_, Linux>, least: usize, nanos: u64) -> OutcomeOf {
+    let thread = seat.get_ref().owner();
+    let ring = thread.ring.lock().clone();
+    match ring {
+        None => Errno::ENXIO.as_result().into(),
+        Some(Ring::Home(queue)) => {
+            let there = queue.serve(seat);
+            if there >= least {
+                return there.word().into();
+            }
+            Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
+        }
+        Some(Ring::Module(queue)) => {
+            queue.ring();
+            Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
+        }
+    }
+}
+
+async fn wait(thread: &Thread, words: [usize; 6]) -> isize {
+    waited(thread, words[0], words[1] as u64).await.word()
+}
+
+async fn waited(thread: &Thread, least: usize, nanos: u64) -> Result<usize> {
+    let ring = thread.ring.lock().clone().ok_or(Errno::ENXIO)?;
+    let least = least.min(ring::MOST as usize);
+    let deadline = (nanos != 0).then(|| thread.machine().clock().monotonic().saturating_add(nanos));
+    let waited = match &ring {
+        Ring::Home(queue) => {
+            let seat = thread.seat().ok_or(Errno::ESRCH)?;
+            queue.wait(thread, &seat, least, deadline).await
+        }
+        Ring::Module(queue) => queue.wait(thread, least, deadline).await,
+    };
+    waited.map_err(|cut| if cut == Cut::TimedOut { Errno::ETIMEDOUT } else { Errno::EINTR })
+}
