@@ -31,17 +31,17 @@ pub struct Target {
 /// All of them.
 #[rustfmt::skip]
 pub const TARGETS: &[Target] = &[
-    Target { name: "archive", run: archive::run, rounds: 20_000, longest: 2048 },
-    Target { name: "calls", run: calls::run, rounds: 60, longest: 4096 },
-    Target { name: "disk", run: disk::run, rounds: 40, longest: 256 },
-    Target { name: "elf", run: elf::run, rounds: 20_000, longest: 1024 },
-    Target { name: "l4", run: l4::run, rounds: 20_000, longest: 64 },
+    Target { name: "archive", run: archive::run, rounds: 200_000, longest: 2048 },
+    Target { name: "calls", run: calls::run, rounds: 300, longest: 4096 },
+    Target { name: "disk", run: disk::run, rounds: 300, longest: 256 },
+    Target { name: "elf", run: elf::run, rounds: 200_000, longest: 1024 },
+    Target { name: "l4", run: l4::run, rounds: 200_000, longest: 64 },
     Target { name: "mappings", run: mappings::run, rounds: 300, longest: 2048 },
-    Target { name: "messages", run: messages::run, rounds: 20_000, longest: 1024 },
-    Target { name: "paging", run: paging::run, rounds: 60, longest: 4096 },
-    Target { name: "rings", run: rings::run, rounds: 100, longest: 1024 },
-    Target { name: "sockets", run: sockets::run, rounds: 20_000, longest: 512 },
-    Target { name: "text", run: text::run, rounds: 500, longest: 2048 },
+    Target { name: "messages", run: messages::run, rounds: 200_000, longest: 1024 },
+    Target { name: "paging", run: paging::run, rounds: 300, longest: 4096 },
+    Target { name: "rings", run: rings::run, rounds: 600, longest: 1024 },
+    Target { name: "sockets", run: sockets::run, rounds: 200_000, longest: 512 },
+    Target { name: "text", run: text::run, rounds: 1_500, longest: 2048 },
 ];
 
 /// Runs the target of this name.
