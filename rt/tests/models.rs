@@ -454,6 +454,11 @@ fn a_call_that_is_taken_back_is_made_once() {
         futex: Futex,
     }
     impl Shared {
+        fn new() -> Shared {
+            let (word, none) = (|| AtomicU32::new(wake::QUIET), || AtomicU32::new(0));
+            let futex = Futex { lock: Mutex::new(()), changed: Condvar::new() };
+            Shared { word: word(), home: word(), queued: Mutex::new(true), made: none(), work: none(), ending: none(), futex }
+        }
         fn raise(&self, word: &AtomicU32) {
             match wake::raise(word) {
                 Raised::Nothing => {}
@@ -490,16 +495,7 @@ fn a_call_that_is_taken_back_is_made_once() {
         }
     }
     bounded(3).check(|| {
-        let word = || AtomicU32::new(wake::QUIET);
-        let shared = Arc::new(Shared {
-            word: word(),
-            home: word(),
-            queued: Mutex::new(true),
-            made: AtomicU32::new(0),
-            work: AtomicU32::new(0),
-            ending: AtomicU32::new(0),
-            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
-        });
+        let shared = Arc::new(Shared::new());
         wake::send(&shared.word);
         let module = {
             let shared = shared.clone();

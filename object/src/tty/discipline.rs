@@ -76,12 +76,12 @@ impl Discipline {
         if self.canonical() { self.lines.iter().map(|line| line.bytes.len()).sum() } else { self.raw.len() }
     }
 
-    /// Whether a read would not wait.
+    /// Whether poll(2) shows input. VMIN and VTIME of 0 make a read return at once, but what is empty is not readable for that.
     pub fn is_ready(&self) -> bool {
         if self.canonical() {
             return !self.lines.is_empty();
         }
-        self.has_enough(INPUT_MOST)
+        !self.raw.is_empty() && self.has_enough(INPUT_MOST)
     }
 
     /// Whether a read of `most` bytes without lines would not wait.
@@ -390,6 +390,17 @@ mod tests {
 
     fn shown(tty: &mut Discipline) -> Vec<u8> {
         tty.output.drain(..).collect()
+    }
+
+    #[test]
+    fn poll_shows_no_input_where_there_is_none_though_a_read_would_not_wait() {
+        let mut tty = Discipline::default();
+        tty.termios.lflag &= !lflag::ICANON;
+        (tty.termios.cc[cc::VMIN], tty.termios.cc[cc::VTIME]) = (0, 0);
+        assert!(!tty.is_ready());
+        assert_eq!(tty.read(8), Some(Vec::new()));
+        typed(&mut tty, b"a");
+        assert!(tty.is_ready());
     }
 
     #[test]
