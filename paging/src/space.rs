@@ -440,8 +440,8 @@ impl<F: Frames, T: Table> Space<F, T> {
         failed
     }
 
-    #[cfg(test)]
-    pub(crate) fn with_table<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+    /// Looks at the table, locked: for tests and fuzz targets.
+    pub fn with_table<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut self.inner.lock().table)
     }
 

@@ -63,14 +63,9 @@ pub fn knows(found: &Instruction) -> bool {
             found.op_count() == 2 && found.op0_register().is_xmm() && found.op1_kind() == OpKind::Memory
         }
         Xrstor | Xrstor64 => true,
-        _ => {
-            matches!(
-                (found.flow_control(), found.op0_kind()),
-                (FlowControl::ConditionalBranch, OpKind::NearBranch64)
-                    | (FlowControl::UnconditionalBranch | FlowControl::Call, OpKind::NearBranch64)
-            ) && found.condition_code() != ConditionCode::None
-                || matches!(found.mnemonic(), Jmp | Call) && (found.op0_kind() == OpKind::NearBranch64 || is_indirect(found))
-        }
+        Jmp | Call => found.op0_kind() == OpKind::NearBranch64 || is_indirect(found),
+        // `loope` and `loopne` have a condition, too, and count besides.
+        _ => found.is_jcc_short_or_near() && found.op0_kind() == OpKind::NearBranch64,
     };
     plain && operands
 }
@@ -684,6 +679,11 @@ mod tests {
             &[0x67, 0x48, 0x89, 0x01],
             &[0x8e, 0xe0],
             &[0x48, 0x89],
+            // loopne, loope, loop, jrcxz.
+            &[0xe0, 0x0f],
+            &[0xe1, 0x0f],
+            &[0xe2, 0x0f],
+            &[0xe3, 0x0f],
         ] {
             assert_eq!(run(&mut Toy::new(), bytes), None, "{bytes:02x?}");
         }

@@ -50,8 +50,12 @@ impl Head {
     pub fn of(bytes: &[u8]) -> Result<Head, Broken> {
         let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC)).ok_or(Broken)?;
         let field = |index: usize| -> Result<u32, Broken> {
-            let digits = core::str::from_utf8(&header[6 + index * 8..14 + index * 8]).map_err(|_| Broken)?;
-            u32::from_str_radix(digits, 16).map_err(|_| Broken)
+            let mut value = 0;
+            // Digits and nothing else: a parser of numbers takes a sign, too, which no other reader of archives does.
+            for &digit in &header[6 + index * 8..14 + index * 8] {
+                value = value << 4 | char::from(digit).to_digit(16).ok_or(Broken)?;
+            }
+            Ok(value)
         };
         let (name, data) = (field(11)? as usize, field(6)? as usize);
         if !(1..=NAME_MOST).contains(&name) {
@@ -170,6 +174,20 @@ mod tests {
         let file = next(tree, &mut at).unwrap().unwrap();
         assert_eq!((file.name, file.data, file.uid, file.mtime), (&b"etc/x"[..], &b"12345"[..], 7, 9));
         assert_eq!(next(tree, &mut at), Ok(None));
+    }
+
+    #[test]
+    fn a_field_is_digits_only() {
+        let mut all = Vec::new();
+        push(&mut all, &Entry { name: b"x", uid: 0xab, ..EMPTY });
+        let uid = 6 + 2 * 8;
+        assert_eq!(&all[uid..uid + 8], b"000000ab");
+        all[uid..uid + 8].copy_from_slice(b"000000AB");
+        assert_eq!(next(&all, &mut 0).unwrap().unwrap().uid, 0xab);
+        for wrong in [b"+00000ab", b"-0000000", b"0x0000ab", b" 00000ab", b"000000a\0"] {
+            all[uid..uid + 8].copy_from_slice(wrong);
+            assert_eq!(next(&all, &mut 0), Err(Broken), "{}", wrong.escape_ascii());
+        }
     }
 
     #[test]

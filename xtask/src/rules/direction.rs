@@ -22,6 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cli", &["bench", "debug", "personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
     ("debug", &[]),
+    ("fuzz", &["personality", "object", "platform", "paging", "text", "kernel", "rt", "port", "abi"]),
     ("xtask", &[]),
     ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
 ];
@@ -76,7 +77,7 @@ pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
 }
 
 /// Who may decode instructions: what reads machine code, and tools that run on the host.
-const DECODERS: &[&str] = &["text", "xtask"];
+const DECODERS: &[&str] = &["text", "xtask", "fuzz"];
 /// Layers of the kernel that know no protection key and no rewritten code, and parts of the words that those who do would use.
 const KEYLESS: &[&str] = &["port", "rt", "paging", "kernel", "object", "personality", "gate"];
 /// The entry that all gates of a host share opens the key, and the exit closes it.

@@ -7,7 +7,7 @@ use super::compare;
 use crate::tally::Tally;
 use crate::{build, workspace};
 
-/// `cargo test` of every member that builds for the host.
+/// `cargo test` of every member that builds for the host, but for the fuzz targets.
 pub fn unit(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let image = build::image()?;
     let mut cargo = workspace::cargo();
@@ -19,6 +19,18 @@ pub fn unit(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     for member in workspace::members()?.iter().filter(|m| m.dir.starts_with("image/")) {
         cargo.args(["--exclude", &member.name]);
     }
+    // Those are a suite of their own.
+    cargo.args(["--exclude", FUZZ]);
+    run(cargo, filter, tally)
+}
+
+/// The crate of what fuzz targets do.
+const FUZZ: &str = "janua-fuzz";
+
+/// The fuzz targets, each for a bounded number of inputs.
+pub fn fuzz(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--no-fail-fast", "--package", FUZZ]);
     run(cargo, filter, tally)
 }
 

@@ -58,6 +58,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "style", about: "cargo fmt, clippy and doc have nothing to say", run: style::run, moving: false },
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit, moving: true },
     Suite { name: "model", about: "kernels on the model machine: enter, wait, wake, kick, stop, leave; two side by side", run: crates::model, moving: false },
+    Suite { name: "fuzz", about: "the fuzz targets, bounded: kept inputs and some of the day's (fuzz/)", run: crates::fuzz, moving: false },
     Suite { name: "miri", about: "the locks, queues and call slots under Miri, where that can be had", run: crates::miri, moving: false },
     Suite { name: "models", about: "loom models of the wait queue and the lock word", run: crates::models, moving: false },
     Suite { name: "command", about: "the janua command: answers, refusals, exit codes, streams", run: command::suite, moving: true },
@@ -176,7 +177,7 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
     println!("random tests: --seed={}", seed());
     let (mut tally, mut again) = (Tally::default(), Vec::new());
     // These run nothing of an image.
-    let without = named.is_some_and(|suite| ["model", "miri", "models"].contains(&suite.name));
+    let without = named.is_some_and(|suite| ["model", "fuzz", "miri", "models"].contains(&suite.name));
     if !native() && !built && !without {
         tally.suite("build", |tally| {
             build::all()?;
