@@ -168,7 +168,7 @@ fn find(thread: &Thread, pid: u32) -> Option<Arc<Task>> {
 
 /// The same user in every respect, or CAP_SYS_RESOURCE (prlimit(2)). Nobody one that is closed.
 fn may_limit(thread: &Thread, target: &Process) -> bool {
-    if access::is_closed(target) {
+    if access::is_closed(&thread.kernel, target) {
         return false;
     }
     let mine = thread.cred();

@@ -86,7 +86,7 @@ pub fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
 /// Whether who has named the owner may send it signals: asked for each signal, for the number may be another's by then, or the
 /// process have other rights.
 fn may_reach(owner: &SignalOwner, target: &Seat) -> bool {
-    if access::is_closed(&target.task) {
+    if access::is_closed(&target.task.kernel, &target.task) {
         return false;
     }
     let target = target.cred();

@@ -26,7 +26,7 @@ fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {
     if target.pid == thread.process().pid {
         return true;
     }
-    if access::is_closed(target) {
+    if access::is_closed(&thread.kernel, target) {
         return false;
     }
     let theirs = {

@@ -15,7 +15,7 @@ use super::CAP_SYS_PTRACE;
 use super::tree::DEBUGGER;
 use crate::process::Process;
 use crate::thread::ThreadExt;
-use crate::{Seat, Thread};
+use crate::{Kernel, Seat, Thread};
 
 /// Which ids of who looks count: for /proc those for files (PTRACE_MODE_FSCREDS), for system calls the real ones
 /// (PTRACE_MODE_REALCREDS).
@@ -32,7 +32,7 @@ pub fn check(pid: u32, cred: &Cred, ids: Ids, target: &Seat) -> Result<()> {
     if pid == target.task.pid {
         return Ok(());
     }
-    if is_closed(&target.task) {
+    if is_closed(&target.task.kernel, &target.task) {
         return Err(Errno::EPERM);
     }
     if cred.capable(CAP_SYS_PTRACE) {
@@ -51,8 +51,8 @@ pub fn check(pid: u32, cred: &Cred, ids: Ids, target: &Seat) -> Result<()> {
 
 /// Whether nobody else may look into the process, limit it or send it signals, whatever capabilities he has: the debugger's server has the connection
 /// to gdb, which believes what comes by it.
-pub fn is_closed(process: &Process) -> bool {
-    process.pid == DEBUGGER && process.kernel.config.debugger.is_some()
+pub fn is_closed(kernel: &Kernel, process: &Process) -> bool {
+    process.pid == DEBUGGER && kernel.config.debugger.is_some()
 }
 
 /// [`check`] for a system call of `thread`.
@@ -66,7 +66,7 @@ pub fn check_process(thread: &Thread, target: &Process) -> Result<()> {
     match first {
         Some(seat) => check_call(thread, &seat),
         None if thread.process().pid == target.pid => Ok(()),
-        None if thread.cred().capable(CAP_SYS_PTRACE) && !is_closed(target) => Ok(()),
+        None if thread.cred().capable(CAP_SYS_PTRACE) && !is_closed(&thread.kernel, target) => Ok(()),
         None => Err(Errno::EPERM),
     }
 }
