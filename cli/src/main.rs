@@ -29,6 +29,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == run::DEBUGGER) {
         return run::debug();
     }
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == run::RELAY) {
+        return run::relay();
+    }
     if let Err(why) = run::limits::stack() {
         return exit::fail(&why);
     }

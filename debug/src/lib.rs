@@ -3,10 +3,13 @@
 //! It is a guest like any other: it traces the program by ptrace(2), reads its memory by /proc and its files by their names, all of it of the
 //! kernel inside. So it works by every gate and under every jail, and the kernel has no part in it but to hold the program until it is there.
 //!
+//! Outside, between it and gdb, only what [`filter`] lets pass goes on.
+//!
 //! [`packets`] carries bytes, [`session`] knows threads and processes, [`answers`] one of them at rest by way of the crate `gdbstub`;
 //! [`tracer`] lets them run and stops them.
 
 mod answers;
+mod filter;
 mod host;
 mod packets;
 mod points;
@@ -15,6 +18,7 @@ mod session;
 mod signals;
 mod tracer;
 
+pub use filter::{Filter, Refusal};
 use session::{End, Session};
 
 /// Where the kernel has put the connection to gdb.

@@ -91,7 +91,8 @@ impl Buffer {
     }
 }
 
-fn checksum(said: &[u8]) -> u8 {
+/// The checksum of a packet that says this.
+pub fn checksum(said: &[u8]) -> u8 {
     said.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))
 }
 

@@ -1,4 +1,5 @@
-//! `janua run --gdb`: the connection is accepted before the sandbox is made, and goes into it with the program that serves gdb: this one.
+//! `janua run --gdb`: the connection is accepted before the sandbox is made, and one to what passes packets on ([`super::relay`]) goes into it
+//! with the program that serves gdb: this one.
 //!
 //! So nothing of the program runs before gdb has it, a second gdb finds nobody, and the sandbox needs no right to listen.
 
@@ -15,6 +16,7 @@ use janua_personality_outside::linux::{BootDebugger, BootFile, FIRST_PID};
 use janua_platform_host::found;
 use janua_port::HostFd;
 
+use super::relay::Relay;
 use crate::options::Gdb;
 
 /// The first argument of a `janua` that serves gdb, inside.
@@ -25,14 +27,14 @@ pub fn debug() -> ExitCode {
     ExitCode::from(janua_debug::serve(FIRST_PID))
 }
 
-/// Waits for gdb, where that is asked for.
-pub fn accept(place: Option<&Gdb>) -> Result<Option<OwnedFd>, String> {
+/// Waits for gdb, where that is asked for: what the sandbox gets, and the relay to gdb.
+pub fn accept(place: Option<&Gdb>) -> Result<Option<(OwnedFd, Relay)>, String> {
     let Some(place) = place else { return Ok(None) };
-    match place {
+    let connection = match place {
         Gdb::Port(port) => at_port(*port),
         Gdb::Socket(path) => at_socket(path),
-    }
-    .map(Some)
+    }?;
+    Relay::start(connection).map(Some).map_err(|error| format!("--gdb: {error}"))
 }
 
 fn waiting(target: &str) {

@@ -7,6 +7,7 @@ pub mod invasive;
 pub mod l4;
 pub mod limits;
 mod outcome;
+mod relay;
 mod terminal;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use crate::exit;
 pub use gdb::{ARGUMENT as DEBUGGER, debug};
 use outcome::Outcome;
 pub use outcome::escaped;
+pub use relay::{ARGUMENT as RELAY, relay};
 
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
@@ -116,8 +118,10 @@ fn run_in(
     detached: &mut Option<Detached>,
 ) -> Result<Outcome, Box<Outcome>> {
     let failed = |why: String| Box::new(Outcome::fault(why));
+    // It ends when the sandbox has.
+    let (gdb, _relay) = gdb::accept(options.gdb.as_ref()).map_err(failed)?.unzip();
     let config = match options.personality {
-        Personality::Linux => gdb::accept(options.gdb.as_ref()).and_then(|gdb| config::make(options, gdb)),
+        Personality::Linux => config::make(options, gdb),
         Personality::Invasive(machine) => match invasive::find(&options.program) {
             Ok(program) => invasive::make(options, machine, program),
             Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),

@@ -11,7 +11,7 @@ use janua_kernel::table::{Arg, Kind};
 use janua_rt::Mutex;
 
 use crate::process::Process;
-use crate::task::CAP_SYS_RESOURCE;
+use crate::task::{CAP_SYS_RESOURCE, access};
 use crate::thread::ThreadExt;
 use crate::{Task, Thread};
 
@@ -166,8 +166,11 @@ fn find(thread: &Thread, pid: u32) -> Option<Arc<Task>> {
     tree.process(pid).cloned().or_else(|| tree.thread(pid).map(|seat| seat.task.clone()))
 }
 
-/// The same user in every respect, or CAP_SYS_RESOURCE (prlimit(2)).
+/// The same user in every respect, or CAP_SYS_RESOURCE (prlimit(2)). Nobody one that is closed.
 fn may_limit(thread: &Thread, target: &Process) -> bool {
+    if access::is_closed(&thread.kernel, target) {
+        return false;
+    }
     let mine = thread.cred();
     if mine.capable(CAP_SYS_RESOURCE) {
         return true;

@@ -10,11 +10,12 @@ use alloc::vec::Vec;
 use janua_abi::linux::signal::{SIGIO, SIGURG, SigInfo, si};
 use janua_kernel::wait::PollTable;
 use janua_object::file::{OwnerKind, SignalOwner, flags};
-use janua_object::{Cred, Events, OpenFile};
+use janua_object::{Events, OpenFile};
 use janua_rt::{Mutex, Notify, Target};
 
+use crate::task::access;
 use crate::thread::ThreadExt;
-use crate::{Kernel, Task, Thread, signal};
+use crate::{Kernel, Seat, Task, Thread, signal};
 
 struct Announcer {
     owner: Arc<Mutex<SignalOwner>>,
@@ -66,7 +67,7 @@ pub fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
         OwnerKind::None => return,
         OwnerKind::Thread => {
             let target = kernel.tree.lock().thread(owner.id);
-            if let Some(target) = target.filter(|target| may_reach(owner, &target.cred())) {
+            if let Some(target) = target.filter(|target| may_reach(owner, target)) {
                 let _ = signal::send_thread(&target, info);
             }
             return;
@@ -76,7 +77,7 @@ pub fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
     };
     for target in targets {
         let first = target.group.lock().threads.first().cloned();
-        if first.is_some_and(|first| may_reach(owner, &first.cred())) {
+        if first.as_ref().is_some_and(|first| may_reach(owner, first)) {
             let _ = signal::send_task(&target, info);
         }
     }
@@ -84,7 +85,11 @@ pub fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
 
 /// Whether who has named the owner may send it signals: asked for each signal, for the number may be another's by then, or the
 /// process have other rights.
-fn may_reach(owner: &SignalOwner, target: &Cred) -> bool {
+fn may_reach(owner: &SignalOwner, target: &Seat) -> bool {
+    if access::is_closed(&target.task.kernel, &target.task) {
+        return false;
+    }
+    let target = target.cred();
     owner.euid == 0 || [owner.euid, owner.uid].iter().any(|uid| [target.suid, target.uid].contains(uid))
 }
 

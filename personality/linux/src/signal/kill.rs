@@ -14,16 +14,20 @@ use super::calls::Signal;
 use super::send::{send_task, send_thread};
 use crate::process::Process;
 use crate::procfs;
+use crate::task::access;
 use crate::task::pidfd::PidFd;
 use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
 
-/// Whether the calling thread may send `signal` to a process: same user, the capability, or SIGCONT within the session.
+/// Whether the calling thread may send `signal` to a process: same user, the capability, or SIGCONT within the session. Nobody to one that is closed.
 fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {
     let mine = thread.cred();
     if target.pid == thread.process().pid {
         return true;
+    }
+    if access::is_closed(&thread.kernel, target) {
+        return false;
     }
     let theirs = {
         let group = target.group.lock();

@@ -12,9 +12,10 @@ use janua_object::Cred;
 use janua_rt::Held;
 
 use super::CAP_SYS_PTRACE;
+use super::tree::DEBUGGER;
 use crate::process::Process;
 use crate::thread::ThreadExt;
-use crate::{Seat, Thread};
+use crate::{Kernel, Seat, Thread};
 
 /// Which ids of who looks count: for /proc those for files (PTRACE_MODE_FSCREDS), for system calls the real ones
 /// (PTRACE_MODE_REALCREDS).
@@ -28,7 +29,13 @@ pub enum Ids {
 /// one that has the user and the group of `cred` throughout and no capability that `cred` lacks, and may be dumped
 /// (PR_SET_DUMPABLE); any with CAP_SYS_PTRACE. EPERM.
 pub fn check(pid: u32, cred: &Cred, ids: Ids, target: &Seat) -> Result<()> {
-    if pid == target.task.pid || cred.capable(CAP_SYS_PTRACE) {
+    if pid == target.task.pid {
+        return Ok(());
+    }
+    if is_closed(&target.task.kernel, &target.task) {
+        return Err(Errno::EPERM);
+    }
+    if cred.capable(CAP_SYS_PTRACE) {
         return Ok(());
     }
     let theirs = target.cred();
@@ -42,6 +49,12 @@ pub fn check(pid: u32, cred: &Cred, ids: Ids, target: &Seat) -> Result<()> {
     if same && weaker && is_dumpable(&target.task) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
+/// Whether nobody else may look into the process, limit it or send it signals, whatever capabilities he has: the debugger's server has the connection
+/// to gdb, which believes what comes by it.
+pub fn is_closed(kernel: &Kernel, process: &Process) -> bool {
+    process.pid == DEBUGGER && kernel.config.debugger.is_some()
+}
+
 /// [`check`] for a system call of `thread`.
 pub fn check_call(thread: &Thread, target: &Seat) -> Result<()> {
     check(thread.process().pid, &thread.cred(), Ids::Real, target)
@@ -52,7 +65,8 @@ pub fn check_process(thread: &Thread, target: &Process) -> Result<()> {
     let first = target.group.lock().threads.first().cloned();
     match first {
         Some(seat) => check_call(thread, &seat),
-        None if thread.process().pid == target.pid || thread.cred().capable(CAP_SYS_PTRACE) => Ok(()),
+        None if thread.process().pid == target.pid => Ok(()),
+        None if thread.cred().capable(CAP_SYS_PTRACE) && !is_closed(&thread.kernel, target) => Ok(()),
         None => Err(Errno::EPERM),
     }
 }

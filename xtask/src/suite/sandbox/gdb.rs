@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +15,7 @@ use rustix::process::Signal;
 
 use super::{Sandbox, Test, clean, expect, kill, text};
 use crate::guard::{Outcome, Running};
-use crate::workspace;
+use crate::{build, workspace};
 
 /// By each gate.
 pub const TESTS: &[Test] = &[
@@ -23,6 +24,8 @@ pub const TESTS: &[Test] = &[
     ("sandbox/gdb_i386", compat),
     ("sandbox/gdb_ends", ends),
     ("sandbox/gdb_noise", noise),
+    ("sandbox/gdb_closed", closed),
+    ("sandbox/gdb_relay", relay),
 ];
 
 /// The same by the gate `ptrace`.
@@ -32,6 +35,7 @@ pub const APART: &[Test] = &[
     ("sandbox/apart_gdb_i386", compat),
     ("sandbox/apart_gdb_ends", ends),
     ("sandbox/apart_gdb_noise", noise),
+    ("sandbox/apart_gdb_closed", closed),
 ];
 
 /// Seconds a gdb may take.
@@ -167,6 +171,55 @@ pub fn follows(s: &Sandbox) -> Result<(), String> {
     let (said, outcome) = gdb(s, &["/usr/bin/python3", "-c", script], &commands)?;
     heard(&said, &["Breakpoint 1, ", "pthread_create", "\"python3\"", "exited normally"])?;
     expect("python", &outcome, 0, &["in a thread"])
+}
+
+/// The program does not get at the connection to gdb, which writes files of the host's for whoever is at its other end: not by a copy of the descriptor,
+/// nor by the memory of who has it.
+pub fn closed(s: &Sandbox) -> Result<(), String> {
+    let script = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+        server = max(int(pid) for pid in os.listdir('/proc') if pid.isdigit())\n\
+        pidfd = libc.syscall(434, server, 0)\n\
+        for fd in range(8): print('taken', libc.syscall(438, pidfd, fd, 0), ctypes.get_errno(), flush=True)\n\
+        try: print('memory', open(f'/proc/{server}/mem', 'r+b'))\n\
+        except OSError as e: print('memory', e.errno)\n\
+        print('signals', [(libc.kill(server, signal), ctypes.get_errno()) for signal in (0, 9, 19)])";
+    let (_, outcome) = gdb(s, &["/usr/bin/python3", "-c", script], &["continue"])?;
+    expect("the connection", &outcome, 0, &["taken -1 1", "memory ", "signals [(-1, 1), (-1, 1), (-1, 1)]"])?;
+    let said = text(&outcome);
+    let kept = said.lines().filter(|line| line.starts_with("taken ")).all(|line| line == "taken -1 1");
+    if kept && !said.contains("BufferedRandom") { Ok(()) } else { Err(said) }
+}
+
+/// What passes packets between gdb and the sandbox: they go both ways, and a request of File-I/O, in pieces, ends the connection.
+pub fn relay(_: &Sandbox) -> Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let (mut gdb, its) = UnixStream::pair().map_err(failed)?;
+    let (mut sandbox, outer) = UnixStream::pair().map_err(failed)?;
+    sandbox.set_read_timeout(Some(Duration::from_secs(20))).map_err(failed)?;
+    let started = Command::new(build::janua())
+        .arg("relay-gdb")
+        .stdin(OwnedFd::from(its))
+        .stdout(OwnedFd::from(outer))
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    gdb.write_all(&packet(b"?")).map_err(failed)?;
+    let asked = hear(&mut sandbox)?;
+    sandbox.write_all(&packet(b"F-1,2")).map_err(failed)?;
+    let answered = hear(&mut gdb)?;
+    for byte in packet(b"Fopen,1000/5,601,1a4") {
+        // Nobody reads behind the end.
+        let _ = sandbox.write_all(&[byte]);
+    }
+    // It is heard by its end of standard error, and then gdb has heard no more.
+    let output = started.wait_with_output().map_err(failed)?;
+    let mut rest = Vec::new();
+    gdb.set_read_timeout(Some(Duration::from_secs(20))).map_err(failed)?;
+    // An acknowledgement that nobody has read makes an error of the end.
+    let _ = gdb.read_to_end(&mut rest);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let good = asked == "?" && answered == "F-1,2" && !rest.contains(&b'F') && said.contains("File-I/O");
+    if good { Ok(()) } else { Err(format!("asked {asked:?}, answered {answered:?}, then {rest:?}, said {said:?}")) }
 }
 
 /// A program for i386.
