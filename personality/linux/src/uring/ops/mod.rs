@@ -223,7 +223,7 @@ pub fn doing(op: &Arc<Op>, file: Option<Arc<OpenFile>>) -> Doing {
     Box::pin(async move {
         match file {
             Some(file) => perform_on(&op, &op.issuer.double, file).await,
-            None if waits_on_file(op.sqe.opcode) => Reply::error(Errno::EBADF),
+            None if waits_on_file(op.sqe.opcode) => without_socket(&op, Errno::EBADF),
             None => perform(&op, &op.issuer.double).await,
         }
     })
@@ -241,9 +241,15 @@ async fn perform_on(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
         SPLICE | TEE => files::splice(thread, sqe).await,
         _ => match Open::of_operation(file) {
             Ok(open) => net::perform(op, thread, &open).await,
-            Err(errno) => Reply::error(errno),
+            Err(errno) => without_socket(op, errno),
         },
     }
+}
+
+/// The end of what was to be done to a file that is none, or no socket: a send that tells of its memory does so all the same.
+fn without_socket(op: &Op, errno: Errno) -> Reply {
+    let reply = Reply::error(errno);
+    if matches!(op.sqe.opcode, op::SEND_ZC | op::SENDMSG_ZC) { net::notified(op, reply) } else { reply }
 }
 
 async fn perform(op: &Op, thread: &Thread) -> Reply {

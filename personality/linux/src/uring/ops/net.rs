@@ -107,6 +107,11 @@ async fn send_and_notify(op: &Op, t: &Thread, open: &Open) -> Reply {
         Ok(false) => Reply::error(Errno::EOPNOTSUPP),
         Err(errno) => Reply::error(errno),
     };
+    notified(op, sent)
+}
+
+/// The two completions of a send that is over, or that had no socket.
+pub fn notified(op: &Op, sent: Reply) -> Reply {
     let interrupted =
         op.is_cancelled() && (sent.result == Errno::EINTR.as_result() as i64 || is_restart_code(sent.result as isize));
     let result = if interrupted { Errno::ECANCELED.as_result() as i64 } else { sent.result };
