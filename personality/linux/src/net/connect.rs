@@ -29,10 +29,14 @@ pub(super) fn interrupted(deadline: Option<u64>) -> Errno {
 
 /// connect(2)
 pub async fn connect(thread: &Thread, fd: Fd, addr: UserPtr<u8>, len: i32) -> Result<()> {
-    let open = Open::get(thread, fd)?;
+    connect_open(thread, &Open::get(thread, fd)?, addr, len).await
+}
+
+/// connect(2) of an open socket.
+pub(crate) async fn connect_open(thread: &Thread, open: &Open, addr: UserPtr<u8>, len: i32) -> Result<()> {
     let addr = read_addr(thread, addr, len)?;
     let socket = open.socket()?;
-    let nonblocking = open.file().nonblocking();
+    let nonblocking = open.nonblocking();
     let first = socket.connect(&thread.caller(), &addr, nonblocking);
     // EINPROGRESS: it has been started. EAGAIN: there was no room even for that. EALREADY: an earlier call has started it.
     let started = match first {
@@ -62,7 +66,7 @@ pub async fn connect(thread: &Thread, fd: Fd, addr: UserPtr<u8>, len: i32) -> Re
 async fn next(thread: &Thread, open: &Open) -> Result<Arc<dyn Socket>> {
     let socket = open.socket()?;
     match socket.accept() {
-        Err(Errno::EAGAIN) if !open.file().nonblocking() => {}
+        Err(Errno::EAGAIN) if !open.nonblocking() => {}
         other => return other,
     }
     let deadline = deadline(thread, socket, false);
@@ -85,10 +89,17 @@ pub async fn accept4(thread: &Thread, fd: Fd, addr: UserPtr<u8>, len: UserPtr<i3
     if flags.check()?.number() != 0 {
         return Err(Errno::EINVAL);
     }
-    let open = Open::get(thread, fd)?;
+    accept_open(thread, &Open::get(thread, fd)?, addr, len, flags).await
+}
+
+/// accept4(2) of an open socket.
+pub(crate) async fn accept_open(thread: &Thread, open: &Open, addr: UserPtr<u8>, len: UserPtr<i32>, flags: Type) -> Result<Fd> {
+    if flags.check()?.number() != 0 {
+        return Err(Errno::EINVAL);
+    }
     // At the limit of descriptors the connection stays in the backlog.
     let reserved = fd::reserve(thread)?;
-    let connection = next(thread, &open).await?;
+    let connection = next(thread, open).await?;
     if !addr.is_null() {
         // A peer without a name, or gone meanwhile, has the address of nobody.
         let peer = connection.peer_name().unwrap_or_else(|_| nobody(&*connection));

@@ -39,22 +39,37 @@ pub(crate) fn system(machine: &'static dyn Machine, net: BootNet) -> NetSystem {
 }
 
 /// An open socket: the description, which is one.
-pub(crate) struct Open(Arc<OpenFile>);
+pub(crate) struct Open {
+    file: Arc<OpenFile>,
+    /// It is waited for whatever its O_NONBLOCK says, as operations of rings do.
+    waits: bool,
+}
 
 impl Open {
     /// EBADF, ENOTSOCK.
     pub(crate) fn get(thread: &Thread, fd: Fd) -> Result<Open> {
         let file = fd::get(thread, fd)?;
         object::of_file(&file)?;
-        Ok(Open(file))
+        Ok(Open { file, waits: false })
+    }
+
+    /// Of an operation, which has had its file since it was submitted. ENOTSOCK.
+    pub(crate) fn of_operation(file: Arc<OpenFile>) -> Result<Open> {
+        object::of_file(&file)?;
+        Ok(Open { file, waits: true })
+    }
+
+    /// Whether calls answer EAGAIN where they would wait.
+    fn nonblocking(&self) -> bool {
+        self.file.nonblocking() && !self.waits
     }
 
     pub(crate) fn file(&self) -> &OpenFile {
-        &self.0
+        &self.file
     }
 
     pub(crate) fn socket(&self) -> Result<&dyn Socket> {
-        object::of_file(&self.0).map(|file| &*file.socket)
+        object::of_file(&self.file).map(|file| &*file.socket)
     }
 }
 

@@ -66,13 +66,15 @@ impl Messages for MmsgHdr32 {
 /// counts, whatever ends it.
 async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Outgoing) -> Result<usize> {
     let socket = open.socket()?;
-    let wait = out.flags & msg::DONTWAIT == 0 && !open.file().nonblocking();
+    let wait = out.flags & msg::DONTWAIT == 0 && !open.nonblocking();
     let stream = !socket.common().is_records();
     let mut error = None;
     let mut limit = None;
     loop {
         let mut result = socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
-        if wait && result == Err(Errno::EAGAIN) {
+        // An operation's send is over with what there was room for, unless it asks for all.
+        let over = open.waits && stream && buf.done() > 0 && out.flags & msg::WAITALL == 0;
+        if wait && result == Err(Errno::EAGAIN) && !over {
             // Of one call it is one time, however many parts it sends; a stream of AF_UNIX counts it for each, as on Linux.
             if socket.common().family == af::UNIX {
                 limit = None;
@@ -117,7 +119,7 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
 /// Receives, waiting for the first bytes (with MSG_WAITALL for all) unless the flags forbid it.
 async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
     let socket = open.socket()?;
-    let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.file().nonblocking();
+    let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.nonblocking();
     let all = flags & msg::WAITALL != 0 && flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
     let mut sum: Option<Received> = None;
     let mut limit = None;
@@ -181,11 +183,22 @@ pub async fn sendto(
     addr: UserPtr<u8>,
     addr_len: i32,
 ) -> Result<usize> {
-    let open = Open::get(thread, fd)?;
+    sendto_open(thread, &Open::get(thread, fd)?, (buf, len), flags, addr, addr_len).await
+}
+
+/// sendto(2) of an open socket.
+pub(crate) async fn sendto_open(
+    thread: &Thread,
+    open: &Open,
+    (buf, len): (UserPtr<u8>, usize),
+    flags: MsgFlags,
+    addr: UserPtr<u8>,
+    addr_len: i32,
+) -> Result<usize> {
     let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
     let to = if addr.is_null() { None } else { Some(read_addr(thread, addr, addr_len)?) };
     let out = Outgoing { flags: flags.0, to, ..Outgoing::default() };
-    send(thread, &open, &mut buf, out).await
+    send(thread, open, &mut buf, out).await
 }
 
 /// recvfrom(2)
@@ -211,6 +224,12 @@ pub async fn recvfrom(
     Ok(answer(&received, flags.0))
 }
 
+/// recv(2) of an open socket.
+pub(crate) async fn recv_open(thread: &Thread, open: &Open, (addr, len): (usize, usize), flags: MsgFlags) -> Result<usize> {
+    let mut buf = ReadBuf::user(thread.user(), addr, len)?;
+    Ok(answer(&receive(thread, open, &mut buf, flags.0, false).await?, flags.0))
+}
+
 async fn send_one<M: Message>(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Result<usize> {
     let list = vector::<M>(thread, hdr)?;
     open.socket()?;
@@ -224,7 +243,8 @@ async fn send_one<M: Message>(thread: &Thread, open: &Open, hdr: &MsgHdr, flags:
     send(thread, open, &mut WriteBuf::user_vec(thread.user(), &list), out).await
 }
 
-async fn receive_one<M: Message>(thread: &Thread, open: &Open, at: UserPtr<M>, flags: u32) -> Result<usize> {
+/// recvmsg(2) of an open socket.
+pub(crate) async fn receive_one<M: Message>(thread: &Thread, open: &Open, at: UserPtr<M>, flags: u32) -> Result<usize> {
     let mut hdr = at.load(thread.user())?;
     let list = vector::<M>(thread, &hdr)?;
     if hdr.name != 0 && hdr.name_len < 0 {
@@ -252,9 +272,13 @@ fn vector<M: Message>(thread: &Thread, hdr: &MsgHdr) -> Result<IoVec> {
 
 /// sendmsg(2)
 pub async fn sendmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags: MsgFlags) -> Result<usize> {
-    let open = Open::get(thread, fd)?;
+    sendmsg_open(thread, &Open::get(thread, fd)?, hdr, flags).await
+}
+
+/// sendmsg(2) of an open socket.
+pub(crate) async fn sendmsg_open<M: Message>(thread: &Thread, open: &Open, hdr: UserPtr<M>, flags: MsgFlags) -> Result<usize> {
     let hdr = hdr.load(thread.user())?;
-    send_one::<M>(thread, &open, &hdr, flags.0).await
+    send_one::<M>(thread, open, &hdr, flags.0).await
 }
 
 /// recvmsg(2)
@@ -271,24 +295,23 @@ pub fn wanted<M: Message>(thread: &Thread, at: UserPtr<M>) -> Result<usize> {
 
 /// recvmsg(2) into this memory, whatever the header says of it. With `whole` all is there, in the form of [`RecvMsgOut`], and the header keeps what it says. How many
 /// bytes have been filled, and whether there was a message with something in it; EFAULT when the memory is too small.
-pub async fn recvmsg_into<M: Message>(
+pub(crate) async fn recvmsg_into<M: Message>(
     thread: &Thread,
-    fd: Fd,
+    open: &Open,
     at: UserPtr<M>,
     (addr, len): (usize, usize),
     flags: MsgFlags,
     whole: bool,
 ) -> Result<(usize, bool)> {
-    let open = Open::get(thread, fd)?;
     let mut hdr = at.load(thread.user())?;
     if hdr.name_len < 0 && (whole || hdr.name != 0) {
         return Err(Errno::EINVAL);
     }
     if !whole {
         let mut buf = ReadBuf::user(thread.user(), addr, len)?;
-        let received = receive(thread, &open, &mut buf, flags.0, hdr.name != 0).await?;
+        let received = receive(thread, open, &mut buf, flags.0, hdr.name != 0).await?;
         let count = answer(&received, flags.0);
-        message::write_received(thread, &open, &mut hdr, received, flags.0, M::CONTROL)?;
+        message::write_received(thread, open, &mut hdr, received, flags.0, M::CONTROL)?;
         at.store(thread.user(), &hdr)?;
         return Ok((count, count > 0));
     }
@@ -303,10 +326,10 @@ pub async fn recvmsg_into<M: Message>(
         ..MsgHdr::default()
     };
     let mut buf = ReadBuf::user(thread.user(), addr + before, len - before)?;
-    let received = receive(thread, &open, &mut buf, flags.0, name != 0).await?;
+    let received = receive(thread, open, &mut buf, flags.0, name != 0).await?;
     let stored = received.len;
     let count = answer(&received, flags.0);
-    message::write_received(thread, &open, &mut inner, received, flags.0, M::CONTROL)?;
+    message::write_received(thread, open, &mut inner, received, flags.0, M::CONTROL)?;
     let out = RecvMsgOut {
         name_len: inner.name_len as u32,
         control_len: inner.control_len as u32,

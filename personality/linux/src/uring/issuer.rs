@@ -280,8 +280,10 @@ impl Issuer {
 
     /// What was to be done is not: chains end, rings are looked into by another, and operations see to themselves.
     fn give_up(self: &Arc<Self>, thread: &Thread) {
-        let ready = core::mem::take(&mut *self.ready.lock());
-        for job in ready {
+        // The end of one chain may send the next.
+        loop {
+            let job = self.ready.lock().pop_front();
+            let Some(job) = job else { break };
             match job {
                 Job::Step(op) => op.take_up(),
                 Job::Begin(chain) => {

@@ -110,6 +110,8 @@ pub fn signal(event: &OpenFile) {
 pub struct Taken {
     pub addr: usize,
     pub len: usize,
+    /// Its bytes as it was provided.
+    whole: u32,
     pub id: u16,
     group: u16,
     ringed: bool,
@@ -217,7 +219,7 @@ pub fn take(resources: &janua_rt::Mutex<Resources>, thread: &Thread, group: u16,
             Group::Provided(list) => {
                 let Buf { addr, len, id, .. } = list.pop_front().ok_or(Errno::ENOBUFS)?;
                 resources.provided = resources.provided.saturating_sub(1);
-                return Ok(Taken { addr: addr as usize, len: cut(len), id, group, ringed: false });
+                return Ok(Taken { addr: addr as usize, len: cut(len), whole: len, id, group, ringed: false });
             }
             Group::Ring { addr, entries, head } => (*addr, *entries, *head),
         }
@@ -235,17 +237,17 @@ pub fn take(resources: &janua_rt::Mutex<Resources>, thread: &Thread, group: u16,
         // Another has taken it meanwhile, or the group is gone.
         _ => return Err(Errno::ENOBUFS),
     }
-    Ok(Taken { addr: addr as usize, len: cut(len), id, group, ringed: true })
+    Ok(Taken { addr: addr as usize, len: cut(len), whole: len, id, group, ringed: true })
 }
 
-/// Gives a buffer back that was not used, of `len` bytes as it was provided.
+/// Gives a buffer back that was not used, as it was provided.
 pub fn give_back(resources: &janua_rt::Mutex<Resources>, taken: &Taken) {
     let resources = &mut *resources.lock();
     match resources.groups.get_mut(&taken.group) {
         Some(Group::Ring { head, .. }) if taken.ringed => *head = head.wrapping_sub(1),
         Some(Group::Provided(list)) if !taken.ringed => {
             resources.provided += 1;
-            list.push_front(Buf { addr: taken.addr as u64, len: taken.len as u32, id: taken.id, reserved: 0 });
+            list.push_front(Buf { addr: taken.addr as u64, len: taken.whole, id: taken.id, reserved: 0 });
         }
         _ => {}
     }

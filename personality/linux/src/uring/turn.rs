@@ -6,7 +6,6 @@ use core::task::{Poll, Waker};
 
 use janua_abi::linux::Errno;
 use janua_abi::linux::uring::{Sqe, op as opcode, sqe};
-use janua_kernel::table::Fd;
 use janua_kernel::thread::work;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
@@ -14,7 +13,7 @@ use janua_object::fdtable::FdTable;
 use super::issuer::{Issuer, Job};
 use super::memory::Access;
 use super::op::{Limit, Op, Reply, Running};
-use super::ops;
+use super::ops::{self, Prepared};
 use super::resources;
 use super::ring::{Completion, Ring};
 use super::submit::{Chain, Member};
@@ -70,20 +69,17 @@ impl<'a> Turn<'a> {
         }
         self.dress();
         let made = ops::prepare(self, sqe);
-        let (sqe, table, cred) = match made {
-            Ok(made) => made,
+        let (sqe, table, cred, file) = match made {
+            Ok(Prepared { sqe, table, cred, file }) => (sqe, table, cred, file),
             Err(errno) => return self.settle(&sqe, sqe.user_data, iocb, event.as_deref(), Reply::error(errno), rest, limit),
         };
         if let Some(reply) = self.with(table.as_ref(), cred.as_ref(), || ops::at_once(self, &sqe)) {
             return self.settle(&sqe, sqe.user_data, iocb, event.as_deref(), reply, rest, limit);
         }
-        let file = {
-            let files = table.clone().unwrap_or_else(|| self.owner.files());
-            files.get(Fd(sqe.fd)).map_or(0, |file| Arc::as_ptr(&file).addr())
-        };
+        let known_by = file.as_ref().map_or(0, |file| Arc::as_ptr(file).addr());
         let running = Running { doing: None, table, cred, rest, limit, timed: None };
-        let op = Op::new(self.ring, self.issuer, (sqe, file), (iocb, event), running);
-        op.running.lock().doing = Some(ops::doing(&op));
+        let op = Op::new(self.ring, self.issuer, (sqe, known_by), (iocb, event), running);
+        op.running.lock().doing = Some(ops::doing(&op, file));
         self.ring.ops.lock().insert(op.number, op.clone());
         self.issuer.keep(&op);
         if self.ring.is_closed() {

@@ -20,6 +20,7 @@ use super::op::{Doing, Op, Reply};
 use super::turn::Turn;
 use crate::Thread;
 use crate::fs::fd;
+use crate::net::Open;
 
 pub use cancel::{Match, cancel_now};
 pub use own::update_files;
@@ -49,6 +50,19 @@ fn takes_file(opcode: u8) -> bool {
         || matches!(opcode, ACCEPT | CONNECT | FALLOCATE | READ | WRITE | FADVISE | SEND | RECV | SPLICE | TEE | SHUTDOWN)
         || matches!(opcode, MSG_RING | FSETXATTR | FGETXATTR | READ_MULTISHOT | FIXED_FD_INSTALL | FTRUNCATE | BIND | LISTEN)
         || matches!(opcode, SEND_ZC | SENDMSG_ZC)
+}
+
+/// Operations on a file that may wait, and have it from their submission to their end.
+fn waits_on_file(opcode: u8) -> bool {
+    use op::*;
+    matches!(opcode, READ | READV | READ_FIXED | READ_MULTISHOT | WRITE | WRITEV | WRITE_FIXED | POLL_ADD | SPLICE | TEE)
+        || matches!(opcode, ACCEPT | CONNECT | RECV | SEND | SEND_ZC)
+        || takes_message(opcode)
+}
+
+/// Operations that pass descriptors: those are the thread's, whatever file they work on.
+fn takes_message(opcode: u8) -> bool {
+    matches!(opcode, op::SENDMSG | op::SENDMSG_ZC | op::RECVMSG)
 }
 
 /// Operations that make a file, which may be given a slot of the registered ones.
@@ -105,8 +119,16 @@ pub fn check(sqe: &Sqe) -> Result<()> {
     if bad { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
-/// A submission with what it is made with: descriptors and identity, where those are not the thread's.
-pub type Prepared = (Sqe, Option<Arc<FdTable>>, Option<Arc<Cred>>);
+/// A submission with what it is made with.
+pub struct Prepared {
+    pub sqe: Sqe,
+    /// The descriptors, where those are not the thread's.
+    pub table: Option<Arc<FdTable>>,
+    /// The identity, where that is not the thread's.
+    pub cred: Option<Arc<Cred>>,
+    /// The file that it works on, whatever becomes of the descriptor. `None` without one.
+    pub file: Option<Arc<OpenFile>>,
+}
 
 /// Finds what a submission names. EINVAL for an identity, EBADF for a file that is not registered.
 pub fn prepare(turn: &Turn<'_>, mut sqe: Sqe) -> Result<Prepared> {
@@ -114,8 +136,14 @@ pub fn prepare(turn: &Turn<'_>, mut sqe: Sqe) -> Result<Prepared> {
         0 => None,
         id => Some(turn.ring.resources.lock().identities.get(&id).cloned().ok_or(Errno::EINVAL)?),
     };
+    if takes_message(sqe.opcode) && sqe.flags & sqe::FIXED_FILE != 0 {
+        let file = turn.ring.resources.lock().file(sqe.fd as u32)?;
+        return Ok(Prepared { sqe, table: None, cred, file: Some(file) });
+    }
     let table = table(turn, &mut sqe)?;
-    Ok((sqe, table, cred))
+    let files = || table.clone().unwrap_or_else(|| turn.owner.files());
+    let file = if waits_on_file(sqe.opcode) { files().get(Fd(sqe.fd)).ok() } else { None };
+    Ok(Prepared { sqe, table, cred, file })
 }
 
 /// The descriptors for a submission that names registered files or makes one: a table of its own, whose first are what it names.
@@ -190,29 +218,48 @@ pub fn at_once(turn: &Turn<'_>, sqe: &Sqe) -> Option<Reply> {
 }
 
 /// What may wait, from its begin to its end.
-pub fn doing(op: &Arc<Op>) -> Doing {
+pub fn doing(op: &Arc<Op>, file: Option<Arc<OpenFile>>) -> Doing {
     let op = op.clone();
-    Box::pin(async move { perform(&op, &op.issuer.double).await })
+    Box::pin(async move {
+        match file {
+            Some(file) => perform_on(&op, &op.issuer.double, file).await,
+            None if waits_on_file(op.sqe.opcode) => without_socket(&op, Errno::EBADF),
+            None => perform(&op, &op.issuer.double).await,
+        }
+    })
+}
+
+/// What is done to a file.
+async fn perform_on(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
+    use op::*;
+    let sqe = &op.sqe;
+    match sqe.opcode {
+        READ | READV | READ_FIXED if sqe.flags & sqe::BUFFER_SELECT == 0 => rw::read(op, thread, &file).await,
+        READ | READ_MULTISHOT => rw::read_selected(op, thread, &file).await,
+        WRITE | WRITEV | WRITE_FIXED => rw::write(op, thread, &file).await,
+        POLL_ADD => rw::poll(op, thread, file).await,
+        SPLICE | TEE => files::splice(thread, sqe).await,
+        _ => match Open::of_operation(file) {
+            Ok(open) => net::perform(op, thread, &open).await,
+            Err(errno) => without_socket(op, errno),
+        },
+    }
+}
+
+/// The end of what was to be done to a file that is none, or no socket: a send that tells of its memory does so all the same.
+fn without_socket(op: &Op, errno: Errno) -> Reply {
+    let reply = Reply::error(errno);
+    if matches!(op.sqe.opcode, op::SEND_ZC | op::SENDMSG_ZC) { net::notified(op, reply) } else { reply }
 }
 
 async fn perform(op: &Op, thread: &Thread) -> Reply {
     use op::*;
     let sqe = &op.sqe;
     match sqe.opcode {
-        READ | READV | READ_FIXED if sqe.flags & sqe::BUFFER_SELECT == 0 => rw::read(op, thread).await,
-        READ | READ_MULTISHOT => rw::read_selected(op, thread).await,
-        WRITE | WRITEV | WRITE_FIXED => rw::write(op, thread).await,
-        POLL_ADD => rw::poll(op, thread).await,
-        SPLICE | TEE => files::splice(thread, sqe).await,
         OPENAT | OPENAT2 => {
             let made = files::open(thread, sqe).await;
             made.and_then(|made| place_later(op, made)).into()
         }
-        ACCEPT => net::accept(op, thread).await,
-        CONNECT => net::connect(thread, sqe).await.into(),
-        SEND | SENDMSG => net::send(op, thread).await,
-        SEND_ZC | SENDMSG_ZC => net::send_and_notify(op, thread).await,
-        RECV | RECVMSG => net::receive(op, thread).await,
         TIMEOUT => time::timeout(op, thread).await,
         WAITID => files::waitid(op, thread).await.into(),
         FUTEX_WAIT | FUTEX_WAITV => files::futex_wait(thread, sqe).await.into(),

@@ -5,13 +5,12 @@ use janua_abi::linux::net::{MsgHdr, af, msg};
 use janua_abi::linux::uring::{NOTIF_USAGE_ZC_COPIED, Sqe, cqe, flag, op, sqe};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::table::Fd;
 use janua_object::Events;
 
 use super::super::op::{Op, Reply};
 use super::super::resources;
-use super::rw::{Attempt, brought, pause, wait_for};
-use super::{arg, fd, place_later};
+use super::rw::{Attempt, brought, pause, retry, wait_for};
+use super::{arg, place_later};
 use crate::Thread;
 use crate::linux::is_restart_code;
 use crate::net::args::{MsgFlags, Type};
@@ -20,30 +19,36 @@ use crate::net::{Open, connect as making, transfer};
 /// Times a multishot operation goes on at once before others have their turn.
 const IN_A_ROW: u32 = 32;
 
-/// Waits for a socket whatever its flags say, as operations do.
-async fn wait_for_socket(t: &Thread, number: i32, events: Events) -> Result<()> {
-    let file = crate::fs::fd::get(t, Fd(number))?;
-    wait_for(t, &file, events.bits()).await
+/// An operation on a socket, which it has had since it was submitted.
+pub async fn perform(op: &Op, t: &Thread, open: &Open) -> Reply {
+    match op.sqe.opcode {
+        op::ACCEPT => accept(op, t, open).await,
+        op::CONNECT => connect(t, &op.sqe, open).await.into(),
+        op::SEND | op::SENDMSG => send(op, t, open).await,
+        op::SEND_ZC | op::SENDMSG_ZC => send_and_notify(op, t, open).await,
+        op::RECV | op::RECVMSG => receive(op, t, open).await,
+        _ => Reply::error(Errno::EINVAL),
+    }
 }
 
 /// connect(2)
-pub async fn connect(t: &Thread, sqe: &Sqe) -> Result<()> {
+async fn connect(t: &Thread, sqe: &Sqe, open: &Open) -> Result<()> {
     if sqe.len != 0 || sqe.op_flags != 0 || sqe.buf_index != 0 || sqe.file_index != 0 {
         return Err(Errno::EINVAL);
     }
     let mut begun = false;
     loop {
-        match making::connect(t, fd(sqe.fd)?, arg(sqe.addr)?, sqe.off as i32).await {
+        match making::connect_open(t, open, arg(sqe.addr)?, sqe.off as i32).await {
             Err(Errno::EINPROGRESS | Errno::EALREADY) => begun = true,
             Err(Errno::EISCONN) if begun => return Ok(()),
             other => return other,
         }
-        wait_for_socket(t, sqe.fd, Events::WRITABLE).await?;
+        retry(t, open.file(), Events::WRITABLE).await?;
     }
 }
 
 /// accept4(2), once or again and again.
-pub async fn accept(op: &Op, t: &Thread) -> Reply {
+async fn accept(op: &Op, t: &Thread, open: &Open) -> Reply {
     let Sqe { addr, off: len, op_flags, ioprio, .. } = op.sqe;
     let known = flag::ACCEPT_MULTISHOT | flag::ACCEPT_DONTWAIT | flag::ACCEPT_POLL_FIRST;
     let multi = ioprio & flag::ACCEPT_MULTISHOT != 0;
@@ -56,16 +61,15 @@ pub async fn accept(op: &Op, t: &Thread) -> Reply {
     loop {
         let made = async {
             if !wait {
-                let file = crate::fs::fd::get(t, Fd(op.sqe.fd))?;
-                let ready = file.poll(&crate::thread::ThreadExt::caller(t), None);
+                let ready = open.file().poll(&crate::thread::ThreadExt::caller(t), None);
                 if !ready.intersects(Events::READABLE) {
                     return Err(Errno::EAGAIN);
                 }
             }
             let (addr, len): (UserPtr<u8>, UserPtr<i32>) = (arg(addr)?, arg(len)?);
             loop {
-                match making::accept4(t, Fd(op.sqe.fd), addr, len, Type(op_flags)).await {
-                    Err(Errno::EAGAIN) if wait => wait_for_socket(t, op.sqe.fd, Events::READABLE).await?,
+                match making::accept_open(t, open, addr, len, Type(op_flags)).await {
+                    Err(Errno::EAGAIN) if wait => retry(t, open.file(), Events::READABLE).await?,
                     made => return place_later(op, made?),
                 }
             }
@@ -82,27 +86,32 @@ pub async fn accept(op: &Op, t: &Thread) -> Reply {
 }
 
 /// sendto(2), sendmsg(2). No signal comes of a broken connection.
-pub async fn send(op: &Op, t: &Thread) -> Reply {
+async fn send(op: &Op, t: &Thread, open: &Open) -> Reply {
     if op.sqe.ioprio & !flag::RECVSEND_POLL_FIRST != 0 {
         return Reply::error(Errno::EINVAL);
     }
-    ended(op, send_once(op, t).await)
+    ended(op, send_once(op, t, open).await)
 }
 
 /// The same, with a completion of its own for the time from which the program may use the memory again. It is copied: that time has come.
-pub async fn send_and_notify(op: &Op, t: &Thread) -> Reply {
+async fn send_and_notify(op: &Op, t: &Thread, open: &Open) -> Reply {
     if op.sqe.ioprio & flag::RECVSEND_FIXED_BUF != 0
         && let Err(errno) = op.ring.resources.lock().within(op.sqe.buf_index, op.sqe.addr, op.sqe.len)
     {
         return Reply::error(errno);
     }
     // Linux has such transfers by IP alone.
-    let by_ip = Open::get(t, Fd(op.sqe.fd)).and_then(|open| Ok(matches!(open.socket()?.common().family, af::INET | af::INET6)));
+    let by_ip = open.socket().map(|socket| matches!(socket.common().family, af::INET | af::INET6));
     let sent = match by_ip {
-        Ok(true) => ended(op, send_once(op, t).await),
+        Ok(true) => ended(op, send_once(op, t, open).await),
         Ok(false) => Reply::error(Errno::EOPNOTSUPP),
         Err(errno) => Reply::error(errno),
     };
+    notified(op, sent)
+}
+
+/// The two completions of a send that is over, or that had no socket.
+pub fn notified(op: &Op, sent: Reply) -> Reply {
     let interrupted =
         op.is_cancelled() && (sent.result == Errno::EINTR.as_result() as i64 || is_restart_code(sent.result as isize));
     let result = if interrupted { Errno::ECANCELED.as_result() as i64 } else { sent.result };
@@ -113,8 +122,8 @@ pub async fn send_and_notify(op: &Op, t: &Thread) -> Reply {
     Reply { result: usage, flags: cqe::NOTIF, ..sent }
 }
 
-async fn send_once(op: &Op, t: &Thread) -> Result<usize> {
-    let Sqe { fd: number, off: to, addr, len, op_flags, file_index, .. } = op.sqe;
+async fn send_once(op: &Op, t: &Thread, open: &Open) -> Result<usize> {
+    let Sqe { off: to, addr, len, op_flags, file_index, .. } = op.sqe;
     let flags = MsgFlags(op_flags | msg::NOSIGNAL);
     let wait = op_flags & msg::DONTWAIT == 0;
     loop {
@@ -122,13 +131,13 @@ async fn send_once(op: &Op, t: &Thread) -> Result<usize> {
             // The length of the address is in the lower half.
             (op::SEND | op::SEND_ZC, _) => {
                 let to_len = i32::from(file_index as u16);
-                transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
+                transfer::sendto_open(t, open, (arg(addr)?, len as usize), flags, arg(to)?, to_len).await
             }
-            (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
-            (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+            (_, true) => transfer::sendmsg_open(t, open, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+            (_, false) => transfer::sendmsg_open(t, open, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
         };
         match done {
-            Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::WRITABLE).await?,
+            Err(Errno::EAGAIN) if wait => retry(t, open.file(), Events::WRITABLE).await?,
             done => return done,
         }
     }
@@ -141,7 +150,7 @@ fn ended(op: &Op, done: Result<usize>) -> Reply {
 }
 
 /// recvfrom(2), recvmsg(2), once or again and again.
-pub async fn receive(op: &Op, t: &Thread) -> Reply {
+async fn receive(op: &Op, t: &Thread, open: &Open) -> Reply {
     let Sqe { len, op_flags, ioprio, .. } = op.sqe;
     let multi = ioprio & flag::RECV_MULTISHOT != 0;
     let selects = op.sqe.flags & sqe::BUFFER_SELECT != 0;
@@ -151,11 +160,11 @@ pub async fn receive(op: &Op, t: &Thread) -> Reply {
         return Reply::error(Errno::EINVAL);
     }
     if !selects {
-        return ended(op, receive_once(op, t).await);
+        return ended(op, receive_once(op, t, open).await);
     }
     let mut row = 0;
     loop {
-        match try_receive(op, t, multi).await {
+        match try_receive(op, t, open, multi).await {
             Ok(Attempt { reply, again: false }) => return reply,
             Ok(_) => {}
             Err(errno) => return Reply::error(errno),
@@ -167,32 +176,28 @@ pub async fn receive(op: &Op, t: &Thread) -> Reply {
     }
 }
 
-async fn receive_once(op: &Op, t: &Thread) -> Result<usize> {
-    let Sqe { fd: number, addr, len, op_flags, .. } = op.sqe;
+async fn receive_once(op: &Op, t: &Thread, open: &Open) -> Result<usize> {
+    let Sqe { addr, len, op_flags, .. } = op.sqe;
     let (flags, wait) = (MsgFlags(op_flags), op_flags & msg::DONTWAIT == 0);
     loop {
         let done = match (op.sqe.opcode, op.ring.shape.narrow) {
-            (op::RECV, _) => {
-                let nobody = UserPtr::new(0);
-                transfer::recvfrom(t, fd(number)?, arg(addr)?, len as usize, flags, nobody, UserPtr::new(0)).await
-            }
-            (_, true) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
-            (_, false) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+            (op::RECV, _) => transfer::recv_open(t, open, (arg(addr)?, len as usize), flags).await,
+            (_, true) => transfer::receive_one(t, open, UserPtr::<MsgHdr32>::new(addr as usize), flags.0).await,
+            (_, false) => transfer::receive_one(t, open, UserPtr::<MsgHdr>::new(addr as usize), flags.0).await,
         };
         match done {
-            Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::READABLE).await?,
+            Err(Errno::EAGAIN) if wait => retry(t, open.file(), Events::READABLE).await?,
             done => return done,
         }
     }
 }
 
-async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
-    let Sqe { fd: number, len, op_flags, buf_index, .. } = op.sqe;
-    let file = crate::fs::fd::get(t, Fd(number))?;
+async fn try_receive(op: &Op, t: &Thread, open: &Open, multi: bool) -> Result<Attempt> {
+    let Sqe { len, op_flags, buf_index, .. } = op.sqe;
     let wait = op_flags & msg::DONTWAIT == 0;
     loop {
         if wait {
-            wait_for(t, &file, Events::READABLE.bits()).await?;
+            wait_for(t, open.file(), Events::READABLE.bits()).await?;
         }
         let message = op.sqe.opcode == op::RECVMSG;
         let want = match (message, op.ring.shape.narrow) {
@@ -203,19 +208,19 @@ async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
         };
         let taken = resources::take(&op.ring.resources, t, buf_index, want)?;
         let flags = MsgFlags(op_flags | msg::DONTWAIT);
-        let (to, nobody, into) = (UserPtr::new(taken.addr), UserPtr::new(0), (taken.addr, taken.len));
+        let into = (taken.addr, taken.len);
         let received = match (message, op.ring.shape.narrow) {
             (false, _) => {
-                let received = transfer::recvfrom(t, Fd(number), to, taken.len, flags, nobody, UserPtr::new(0)).await;
+                let received = transfer::recv_open(t, open, into, flags).await;
                 received.map(|count| (count, count > 0))
             }
             (_, true) => {
                 let at = UserPtr::<MsgHdr32>::new(op.sqe.addr as usize);
-                transfer::recvmsg_into(t, Fd(number), at, into, flags, multi).await
+                transfer::recvmsg_into(t, open, at, into, flags, multi).await
             }
             (_, false) => {
                 let at = UserPtr::<MsgHdr>::new(op.sqe.addr as usize);
-                transfer::recvmsg_into(t, Fd(number), at, into, flags, multi).await
+                transfer::recvmsg_into(t, open, at, into, flags, multi).await
             }
         };
         match received {
@@ -228,7 +233,10 @@ async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
                 // An empty message ends it.
                 return Ok(brought(op, n, flags, multi && some));
             }
-            Err(Errno::EAGAIN) if wait => resources::give_back(&op.ring.resources, &taken),
+            Err(Errno::EAGAIN) if wait => {
+                resources::give_back(&op.ring.resources, &taken);
+                pause().await;
+            }
             Err(errno) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Err(errno);

@@ -1,5 +1,6 @@
 //! Reading, writing, and waiting to be able to.
 
+use alloc::sync::Arc;
 use core::future::poll_fn;
 use core::task::Poll;
 
@@ -8,9 +9,10 @@ use janua_abi::linux::uring::{Sqe, cqe, flag, op, setup};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
-use janua_kernel::table::{Arg, Fd};
+use janua_kernel::table::Arg;
 use janua_kernel::thread::work;
 use janua_kernel::wait::PollTable;
+use janua_object::file::flags;
 use janua_object::{Events, OpenFile};
 use janua_rt::Target;
 
@@ -18,7 +20,6 @@ use super::super::op::{Op, Reply};
 use super::super::resources;
 use super::super::turn::Turn;
 use crate::Thread;
-use crate::fs::fd;
 use crate::fs::rw::{Place, RwFlags, read_file, write_file};
 use crate::poll::ALWAYS;
 use crate::thread::ThreadExt;
@@ -61,7 +62,7 @@ fn check_registered(op: &Op) -> Result<()> {
 async fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, nowait: bool) -> Result<usize> {
     loop {
         match read_file(thread, file, buf, place, nowait).await {
-            Err(Errno::EAGAIN) if !nowait && file.nonblocking() => wait_for(thread, file, Events::READABLE.bits()).await?,
+            Err(Errno::EAGAIN) if !nowait && file.nonblocking() => retry(thread, file, Events::READABLE).await?,
             done => return done,
         }
     }
@@ -72,59 +73,57 @@ async fn write_on(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, plac
     let wait = flags.0 & rwf::NOWAIT == 0 && file.nonblocking();
     loop {
         match write_file(thread, file, buf, place, flags).await {
-            Err(Errno::EAGAIN) if wait => wait_for(thread, file, Events::WRITABLE.bits()).await?,
+            Err(Errno::EAGAIN) if wait => retry(thread, file, Events::WRITABLE).await?,
             done => return done,
         }
     }
 }
 
 /// IORING_OP_READ, IORING_OP_READV, IORING_OP_READ_FIXED
-pub async fn read(op: &Op, thread: &Thread) -> Reply {
+pub async fn read(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     let mut whole = op.sqe.len as usize;
     let done = async {
-        let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_read()?;
         check_polled(op)?;
         let nowait = RwFlags::decode(op.sqe.op_flags as usize)?.0 & rwf::NOWAIT != 0;
         if op.sqe.opcode == op::READV {
             let list = list(op, thread)?;
             whole = list.total();
-            let place = place(&file, op.sqe.off, whole)?;
+            let place = place(file, op.sqe.off, whole)?;
             let mut buf = ReadBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
-            return read_on(thread, &file, &mut buf, place, nowait).await;
+            return read_on(thread, file, &mut buf, place, nowait).await;
         }
         if op.sqe.opcode == op::READ_FIXED {
             check_registered(op)?;
         }
-        let place = place(&file, op.sqe.off, whole)?;
+        let place = place(file, op.sqe.off, whole)?;
         let buf = ReadBuf::user(thread.user(), op.sqe.addr as usize, whole)?;
-        read_on(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, nowait).await
+        read_on(thread, file, &mut buf.until(thread.work_word(), work::KILL), place, nowait).await
     };
     let done = done.await;
     Reply::transfer(done, whole)
 }
 
 /// IORING_OP_WRITE, IORING_OP_WRITEV, IORING_OP_WRITE_FIXED
-pub async fn write(op: &Op, thread: &Thread) -> Reply {
+pub async fn write(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     let mut whole = op.sqe.len as usize;
     let done = async {
-        let file = fd::get(thread, Fd(op.sqe.fd))?;
         file.check_write()?;
         check_polled(op)?;
         let flags = RwFlags::decode(op.sqe.op_flags as usize)?;
         if op.sqe.opcode == op::WRITEV {
             let list = list(op, thread)?;
             whole = list.total();
-            let place = place(&file, op.sqe.off, whole)?;
+            let place = place(file, op.sqe.off, whole)?;
             let mut buf = WriteBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
-            return write_on(thread, &file, &mut buf, place, flags).await;
+            return write_on(thread, file, &mut buf, place, flags).await;
         }
         if op.sqe.opcode == op::WRITE_FIXED {
             check_registered(op)?;
         }
-        let place = place(&file, op.sqe.off, whole)?;
+        let place = place(file, op.sqe.off, whole)?;
         let buf = WriteBuf::user(thread.user(), op.sqe.addr as usize, whole)?;
-        write_on(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, flags).await
+        write_on(thread, file, &mut buf.until(thread.work_word(), work::KILL), place, flags).await
     };
     let done = done.await;
     Reply::transfer(done, whole)
@@ -140,6 +139,12 @@ pub async fn wait_for(thread: &Thread, file: &OpenFile, events: u32) -> Result<(
         ready.then_some(())
     };
     thread.wait_polling(None, step).await.map_err(|_| Errno::ECANCELED)
+}
+
+/// Waits until what came to EAGAIN is worth another attempt. One that comes to it again although the file is ready lets others have their turn.
+pub async fn retry(thread: &Thread, file: &OpenFile, events: Events) -> Result<()> {
+    pause().await;
+    wait_for(thread, file, events.bits()).await
 }
 
 /// Lets others have their turn.
@@ -168,11 +173,11 @@ pub fn brought(op: &Op, result: usize, flags: u32, multi: bool) -> Attempt {
 }
 
 /// IORING_OP_READ with a buffer of a group, IORING_OP_READ_MULTISHOT
-pub async fn read_selected(op: &Op, thread: &Thread) -> Reply {
+pub async fn read_selected(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     let multi = op.sqe.opcode == op::READ_MULTISHOT;
     let mut row = 0;
     loop {
-        match try_read(op, thread, multi).await {
+        match try_read(op, thread, file, multi).await {
             Ok(Attempt { reply, again: false }) => return reply,
             Ok(_) => {}
             Err(errno) => return Reply::error(errno),
@@ -184,20 +189,19 @@ pub async fn read_selected(op: &Op, thread: &Thread) -> Reply {
     }
 }
 
-async fn try_read(op: &Op, thread: &Thread, multi: bool) -> Result<Attempt> {
-    let file = fd::get(thread, Fd(op.sqe.fd))?;
+async fn try_read(op: &Op, thread: &Thread, file: &OpenFile, multi: bool) -> Result<Attempt> {
     file.check_read()?;
     if multi && !file.ops.may_wait() {
         return Err(Errno::EBADFD);
     }
     loop {
         if file.ops.may_wait() {
-            wait_for(thread, &file, Events::READABLE.bits()).await?;
+            wait_for(thread, file, Events::READABLE.bits()).await?;
         }
         let taken = resources::take(&op.ring.resources, thread, op.sqe.buf_index, op.sqe.len as usize)?;
-        let place = place(&file, op.sqe.off, taken.len)?;
+        let place = place(file, op.sqe.off, taken.len)?;
         let mut buf = ReadBuf::user(thread.user(), taken.addr, taken.len)?.until(thread.work_word(), work::KILL);
-        match read_file(thread, &file, &mut buf, place, true).await {
+        match read_file(thread, file, &mut buf, place, true).await {
             Ok(0) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Ok(Attempt { reply: Reply { failed: op.sqe.len != 0, ..Reply::value(0) }, again: false });
@@ -206,7 +210,10 @@ async fn try_read(op: &Op, thread: &Thread, multi: bool) -> Result<Attempt> {
                 let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
                 return Ok(brought(op, n, flags, multi));
             }
-            Err(Errno::EAGAIN) if file.ops.may_wait() => resources::give_back(&op.ring.resources, &taken),
+            Err(Errno::EAGAIN) if file.ops.may_wait() => {
+                resources::give_back(&op.ring.resources, &taken);
+                pause().await;
+            }
             Err(errno) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Err(errno);
@@ -216,11 +223,10 @@ async fn try_read(op: &Op, thread: &Thread, multi: bool) -> Result<Attempt> {
 }
 
 /// IORING_OP_POLL_ADD. One that goes on looks whenever it is woken, not as long as something is ready.
-pub async fn poll(op: &Op, thread: &Thread) -> Reply {
-    let file = match crate::poll::file(&thread.files(), Fd(op.sqe.fd)) {
-        Ok(file) => file,
-        Err(errno) => return Reply::error(errno),
-    };
+pub async fn poll(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
+    if file.flags() & flags::O_PATH != 0 {
+        return Reply::error(Errno::EBADF);
+    }
     op.terms.lock().events = op.sqe.op_flags;
     let multi = op.sqe.len & flag::POLL_ADD_MULTI != 0;
     let mut table: Option<(u32, PollTable)> = None;
