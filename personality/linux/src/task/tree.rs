@@ -52,7 +52,8 @@ impl Tree {
     pub fn allocate_pid(&mut self) -> Result<u32> {
         for _ in 0..PID_MAX {
             self.last_pid += 1;
-            if self.last_pid >= PID_MAX {
+            // The last one is the debugger's alone.
+            if self.last_pid >= DEBUGGER {
                 self.last_pid = RESERVED;
             }
             let pid = self.last_pid;

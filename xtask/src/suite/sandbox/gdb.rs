@@ -173,7 +173,7 @@ pub fn follows(s: &Sandbox) -> Result<(), String> {
     expect("python", &outcome, 0, &["in a thread"])
 }
 
-/// The program does not get at the connection to gdb, which writes files of the host's for whoever is at its other end: not by a copy of the descriptor,
+/// The program does not get at the connection to gdb, which writes files of the host's for what is at its other end: not by a copy of the descriptor,
 /// nor by the memory of who has it.
 pub fn closed(s: &Sandbox) -> Result<(), String> {
     let script = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
