@@ -1,7 +1,7 @@
 //! What may come out of a sandbox for gdb: acknowledgements and whole packets, and none that asks gdb to do something.
 //!
 //! gdb does to files of its own machine, with its user's rights, what a packet of File-I/O tells it to (`Fopen`, `Fwrite`, `Fsystem`; "File-I/O Remote
-//! Protocol Extension" of gdb's manual). The server has no use for it, and whoever else gets at the connection must have none. What goes on is what has
+//! Protocol Extension" of gdb's manual). The server has no use for it, and what else gets at the connection must have none. What goes on is what has
 //! been understood here, so that gdb cannot understand it otherwise.
 
 use crate::packets::checksum;
