@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::RDHUP);
 
-/// A relay as its supervisor sees it. Dropped, it is gone, and has told gdb what was told last.
+/// A relay as its supervisor sees it. Dropped, it is gone, and has told gdb what was given last.
 pub struct Relay(UnixStream);
 
 impl Relay {
@@ -117,7 +117,7 @@ impl Between {
         }
     }
 
-    /// Waits until something can be done: what, at each side. Who has not taken what came last is not told more.
+    /// Waits until something can be done: what, at each side. Who has not taken what came last is not known more.
     fn wait(&self) -> io::Result<(PollFlags, PollFlags)> {
         let wanted = |to: &[u8], from: &[u8]| {
             let read = if from.is_empty() { PollFlags::IN } else { PollFlags::empty() };
