@@ -1,4 +1,4 @@
-//! `janua run --gdb`: the connection is accepted before the sandbox is made, and one to what passes packets on ([`super::relay`]) goes into it
+//! `janua run --gdb`: the connection is accepted before the sandbox is made, and one to what passes packets on ([`mod@super::relay`]) goes into it
 //! with the program that serves gdb: this one.
 //!
 //! So nothing of the program runs before gdb has it, a second gdb finds nobody, and the sandbox needs no right to listen.
