@@ -19,7 +19,7 @@ use crate::wait::NEWS;
 const LOOK: Nanos = 15_000;
 
 impl<P: Personality> Seat<P> {
-    /// A system call: number and words are in the frame. Scheduling is the answer.
+    /// A system call: number and words are in the frame. Returns how the thread goes on.
     #[inline]
     pub fn enter(&self, frame: &mut Frame, abi: Abi) -> Flow {
         if self.is_watched() { self.enter_watched(frame, abi) } else { self.make(frame, abi) }
@@ -199,7 +199,7 @@ impl<P: Personality> Seat<P> {
         }
     }
 
-    /// An exception whose answer may wait, in the slot.
+    /// An exception whose handling may wait, in the slot.
     #[cold]
     fn answer(&self, frame: &mut Frame, exception: Exception) -> Flow {
         async fn answered<P: Personality>(thread: &Thread<P>, exception: Exception) -> isize {
@@ -240,7 +240,7 @@ impl<P: Personality> Seat<P> {
             }
             return self.finish(frame, result);
         }
-        // What waited was a stop, or the answer to an exception, whose result means nothing.
+        // What waited was a stop, or the handling of an exception, whose result means nothing.
         *self.stopped.lock() = None;
         let entering = self.entering.lock().take();
         match entering {

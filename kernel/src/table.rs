@@ -160,7 +160,7 @@ impl<P: Personality> Row<P> {
 pub trait Arg: Sized {
     /// How the trace shows it.
     const KIND: Kind;
-    /// The argument a word stands for. The error is the call's result.
+    /// The argument that a word encodes. The error is the call's result.
     fn decode(word: usize) -> Result<Self>;
 }
 

@@ -30,7 +30,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// An exception in user code, or a kick.
     fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap) -> Trapped;
-    /// The answer to an exception that takes time, as that of a pager does; begun by [`Trapped::Wait`]. It waits as a call does, and gives up
+    /// Handles an exception where that takes time, as with a pager; begun by [`Trapped::Wait`]. It waits as a call does, and gives up
     /// like one. Afterwards the thread goes on at its frame, or at [`Thread::replace_frame`]'s, and meets the exception again where
     /// nothing has been done about it.
     fn answer(_thread: &Thread<Self>, _exception: Exception) -> impl Future<Output = ()> + Send {
@@ -54,7 +54,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// [`janua_port::Guest::call_trapped`].
     fn call_trapped(_thread: &Thread<Self>, _frame: &mut Frame) {}
-    /// The number of the call that a register's word stands for: some personalities look at a part of it only.
+    /// The number of the call that a register's word means: some personalities look at a part of it only.
     fn number(word: usize) -> usize {
         word
     }
@@ -67,7 +67,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// The call of a watched thread is over: [`Personality::leave`] comes next.
     fn call_ends(_thread: &Thread<Self>) {}
-    /// What [`crate::thread::work::TASK`] stands for: done on the thread itself, while a call of its waits or on its return to user mode.
+    /// What [`crate::thread::work::TASK`] asks for: done on the thread itself, while a call of its waits or on its return to user mode.
     fn errands(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
@@ -129,7 +129,7 @@ pub enum Before {
 /// What [`Personality::trap`] decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trapped {
-    /// There is nothing more to do than what the thread's work flags say.
+    /// There is nothing more to do than what the thread's work flags ask for.
     Done,
     /// Run [`Personality::answer`] in the slot. For exceptions only.
     Wait,

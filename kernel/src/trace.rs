@@ -49,7 +49,7 @@ impl TraceSink for HostSink {
 }
 
 impl HostSink {
-    /// A line could not be written: said once, and the end of the run where the trace has to be whole.
+    /// A line could not be written: reported once, and the end of the run where the trace has to be whole.
     fn lose(&self, why: Errno) {
         if !self.lost.swap(true, Ordering::Relaxed) {
             let what = if self.whole { "the sandbox is stopped" } else { "calls are missing in it from here on" };

@@ -173,7 +173,7 @@ impl Descriptors {
 /// Bytes that spaces have resident together, of which some may be shared: each comes with what it has resident by itself, shared or not,
 /// which is found quickly; `share` returns its share, which takes as long as it has mappings. A result beyond `bound` is a lower bound.
 ///
-/// Nobody makes the look slow by mappings without memory: the largest spaces come first, none is asked for its share once the answer is
+/// Nobody makes the look slow by mappings without memory: the largest spaces come first, none is asked for its share once the result is
 /// certain, and small ones never are.
 pub fn resident_together<T>(spaces: &mut [(usize, T)], bound: usize, mut share: impl FnMut(&T) -> Option<usize>) -> usize {
     const SMALL: usize = 64;
@@ -342,7 +342,7 @@ impl Accounts {
     }
 
     /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or that is not known. The other
-    /// number is how many bytes are left. An excess beyond `tolerance` is too much, and may be more than is said.
+    /// number is how many bytes are left. An excess beyond `tolerance` is too much, and may be more than is reported.
     pub fn excess(&self, machine: &dyn Machine, tolerance: usize) -> Option<(usize, usize)> {
         if !self.memory.is_over() {
             return None;

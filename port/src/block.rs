@@ -5,7 +5,7 @@ use janua_abi::linux::Result;
 /// Bytes of a sector: the unit of addresses and lengths.
 pub const SECTOR: usize = 512;
 
-/// A disk. Every method may put the calling thread to sleep until the device has answered; several threads may call at once.
+/// A disk. Every method may put the calling thread to sleep until the device has responded; several threads may call at once.
 ///
 /// A write that has returned is seen by every later read, and is on stable storage only after a [`BlockDevice::flush`] that
 /// began later. What the device refuses or loses is EIO.

@@ -28,7 +28,7 @@ pub trait Context: Send + Sync {
     /// Makes it enter the kernel soon with [`crate::Trap::Kick`] when it runs user code. Harmless when it is in the kernel.
     fn kick(&self);
     /// From now on the caller, a thread of the kernel's own, works for this one, or no longer does: what it takes of the host is charged to whom this
-    /// thread's guest says ([`crate::Guest::payer`]).
+    /// thread's guest names ([`crate::Guest::payer`]).
     fn work_for(&self, _on: bool) {}
     /// Its guest's [`crate::Guest::plain`] returns something else from now on: this. For the thread itself.
     fn set_plain(&self, _plain: Option<Plain<'_>>) {}

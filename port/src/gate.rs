@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
 
-/// What the host said about an interruption, as far as gates need it.
+/// What the host reported about an interruption, as far as gates need it.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSignal {
     pub signal: u32,
@@ -210,7 +210,7 @@ pub trait PullGate {
     fn resume(&mut self, frame: &mut Frame) -> Stop;
 }
 
-/// User code's next stay outside the kernel, and the kernel's answer to what ended it.
+/// User code's next stay outside the kernel, and how the kernel handles what ended it.
 pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> Flow {
     match gate.resume(frame) {
         Stop::Call(abi) => guest.call(frame, abi),
@@ -238,7 +238,7 @@ pub enum Submission {
 pub const NO_CALL: usize = usize::MAX;
 
 impl Submission {
-    /// What an entry of a ring says; one whose flags mean nothing is a call of the number [`NO_CALL`].
+    /// What an entry of a ring asks for; one whose flags mean nothing is a call of the number [`NO_CALL`].
     pub fn of(entry: &ring::Submission) -> Submission {
         let ring::Submission { number, flags, words, tag } = *entry;
         let (number, link) = match (number, flags) {
@@ -253,7 +253,7 @@ impl Submission {
         Submission::Call { number, words: words.map(|word| word as usize), tag, link }
     }
 
-    /// The entry that says this.
+    /// The entry that asks for this.
     pub fn entry(&self) -> ring::Submission {
         match *self {
             Submission::Cancel { of, tag } => {

@@ -165,7 +165,7 @@ pub trait Guest: Send + Sync {
     fn answered(&self, _frame: &mut Frame, _abi: Abi, _verdict: Verdict) -> Flow {
         Flow::Resume
     }
-    /// An exception or a kick. The answer may wait, like a call's.
+    /// An exception or a kick. Its handling may wait, like a call's.
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
     /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,
     /// on top of whatever the kernel was doing.

@@ -39,7 +39,7 @@ pub struct HostStat {
     pub btime: i64,
 }
 
-/// Told when a watched host descriptor becomes ready.
+/// Notified when a watched host descriptor becomes ready.
 pub trait HostReady: Send + Sync {
     /// `events` are poll(2) bits. Called from a service thread; must not block.
     fn ready(&self, events: u32);

@@ -146,7 +146,7 @@ pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 #[cfg(not(loom))]
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
-/// The lock of a model: `RawMutex` is modelled by itself ([`Word`]), and loom's own lock stands for it elsewhere.
+/// The lock of a model: `RawMutex` is modelled by itself ([`Word`]), and loom's own lock replaces it elsewhere.
 #[cfg(loom)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 #[cfg(loom)]

@@ -22,7 +22,7 @@ use crate::sync::Mutex;
 pub trait Notify: Send + Sync {
     /// The queue was woken for `events` (poll bits; 0 means unknown, look yourself).
     fn notify(&self, events: u32);
-    /// For targets of which one is enough for a wake-up that says for what: notifies it, unless one before it was `enough`. Whether it is
+    /// For targets of which one is enough for a wake-up that names its events: notifies it, unless one before it was `enough`. Whether it is
     /// enough now; `None` where each wants to be notified, and this one was not.
     fn notify_exclusive(&self, _events: u32, _enough: bool) -> Option<bool> {
         None

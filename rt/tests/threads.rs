@@ -36,7 +36,7 @@ struct Owner {
     dropped: AtomicU32,
 }
 
-/// Says when a call is given up.
+/// Counts the calls that are given up.
 struct Guard<'a>(&'a Owner);
 
 impl Drop for Guard<'_> {

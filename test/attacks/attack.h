@@ -1,7 +1,7 @@
 /* What every attack shares: a second guest that watches, a process that attacks, and how it ended.
  *
  * attack() runs in a child. It returns 0 when it got what it wanted and an errno or 1000 when it was refused; a signal ends it
- * otherwise. Afterwards the parent shows that the kernel still answers, and the second guest that it still runs.
+ * otherwise. Afterwards the parent shows that the kernel still responds, and the second guest that it still runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -71,7 +71,7 @@ static uintptr_t place(const char *what, int n)
 	return list ? strtoul(list, 0, 16) : 0;
 }
 
-/* Runs one try in a process of its own: how it ended, as attack() says it, or -signal. */
+/* Runs one try in a process of its own: how it ended, as attack() returns it, or -signal. */
 static int try_apart(int (*one)(void *), void *arg)
 {
 	int status;

@@ -7,7 +7,7 @@ typedef void code(void);
 
 /* xor %eax,%eax; xor %ecx,%ecx; xor %edx,%edx; wrpkru; ret */
 static const unsigned char OPEN[] = {0x31, 0xc0, 0x31, 0xc9, 0x31, 0xd2, 0x0f, 0x01, 0xef, 0xc3};
-/* Where the three bytes of wrpkru lie in it, and what stands there instead while it is harmless. */
+/* Where the three bytes of wrpkru are in it, and what is there instead while it is harmless. */
 enum { WRPKRU = 6 };
 #define HARMLESS "\x90\x90\x90"
 

@@ -1,5 +1,5 @@
-/* AC, DF, TF, NT and ID set when rewritten calls are made: those that answer at once, that wait, that take a
- * signal; and with a single step after every instruction, those of entry and exit included, while a timer ticks. The call must answer as
+/* AC, DF, TF, NT and ID set when rewritten calls are made: those that return at once, that wait, that take a
+ * signal; and with a single step after every instruction, those of entry and exit included, while a timer ticks. The call must return as
  * ever, and no step may end in the kernel's text. */
 /* none: refused */
 /* pkey: refused */

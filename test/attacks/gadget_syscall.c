@@ -1,5 +1,5 @@
 /* A jump to each SYSCALL in the kernel's text: the host must not run the call. getppid gives the attack away: the host's
- * answer is the supervisor, a number the program has never seen. */
+ * result is the supervisor, a number the program has never seen. */
 /* none: refused */
 /* pkey: refused */
 /* process: refused */

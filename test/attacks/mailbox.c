@@ -67,7 +67,7 @@ static void many_calls(int count)
 		syscall(SYS_getppid);
 }
 
-/* Runs one try for a twentieth of a second at most; whether it said that it won. */
+/* Runs one try for a twentieth of a second at most; whether it reported that it won. */
 static int won_by(int (*one)(void *), void *arg)
 {
 	int status;
@@ -194,7 +194,7 @@ static int jump(void *arg)
 	_exit(0);
 }
 
-/* Looks at a page of a file, with calls announced all the time, after another process has cut it off and said so. */
+/* Looks at a page of a file, with calls announced all the time, after another process has cut it off and reported it. */
 struct cut {
 	volatile int ready, done;
 };

@@ -1,4 +1,4 @@
-/* Loads from all of the kernel's memory: text, control words, stacks, heap, its page below 4 GiB. The selectors can be read, and say
+/* Loads from all of the kernel's memory: text, control words, stacks, heap, its page below 4 GiB. The selectors can be read, and show
  * nothing. */
 /* none: succeeded */
 /* pkey: SIGSEGV */

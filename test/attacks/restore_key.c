@@ -1,4 +1,4 @@
-/* A jump to each byte of the routine that stands for the dynamic linker's XRSTOR, with the key register in the mask: named open in the
+/* A jump to each byte of the routine that replaces the dynamic linker's XRSTOR, with the key register in the mask: named open in the
  * area, absent from it (its initial state is open), in the compact form. Who comes back, by the normal return or by a handler of the
  * signal that changes where to go on, reads kernel memory. */
 /* skip none: without a key there is nothing to open */

@@ -1,4 +1,4 @@
-/* The routine that stands for the dynamic linker's XRSTOR, with and without the key register in the mask, while another thread changes the
+/* The routine that replaces the dynamic linker's XRSTOR, with and without the key register in the mask, while another thread changes the
  * area, a third takes the page of the key register's part away and gives it back, and signals come at any moment. No handler
  * and no return may find the key open. */
 /* skip none: without a key there is nothing to open */

@@ -1,5 +1,5 @@
 /* A jump to each byte of the entries and exits, stopped there by a single step before it runs, or by kicks while it runs. A kernel that took
- * it for an entry of its own would go on with the user's registers and host calls allowed. sigaltstack(2) gives it away: the host's answer
+ * it for an entry of its own would go on with the user's registers and host calls allowed. sigaltstack(2) gives it away: the host's result
  * is not the one the program knows. So do a function and a signal frame of the program's that are come to with the selector on "allow". */
 /* none: refused */
 /* pkey: refused */
@@ -67,7 +67,7 @@ static void choose(int which)
 		frame->uc_mcontext.gregs[REG_CSGSFS] = 0x2bll << 48 | 0x33;
 		set.rax = SYS_rt_sigreturn;
 	} else {
-		/* Pointers to what looks like a thread's area, and a call that it answers itself. */
+		/* Pointers to what looks like a thread's area, and a call that it handles itself. */
 		set.r11 = 3;
 	}
 	told = own;
@@ -102,7 +102,7 @@ static int each(uintptr_t first, uintptr_t end)
 	return REFUSED;
 }
 
-/* Calls as a rewritten site makes them, stepped into every other time: they must answer as ever. */
+/* Calls as a rewritten site makes them, stepped into every other time: they must return as ever. */
 static int calls(uintptr_t entry)
 {
 	pid_t self = gettid();

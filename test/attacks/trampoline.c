@@ -9,7 +9,7 @@ static long at_site(unsigned char *site)
 	return ((long (*)(void))site)();
 }
 
-/* A call made by code of its own, often enough to be rewritten where it stands. */
+/* A call made by code of its own, often enough to be rewritten where it is. */
 static unsigned char *make_site(void)
 {
 	static const unsigned char getpid_site[] = {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3};

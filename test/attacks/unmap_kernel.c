@@ -1,4 +1,4 @@
-/* munmap of the kernel's range, alone and with everything round it. Linux answers 0 for a range without mappings, and so may
+/* munmap of the kernel's range, alone and with everything round it. Linux returns 0 for a range without mappings, and so may
  * this kernel, as long as nothing of its own goes. */
 /* none: refused */
 /* pkey: refused */

@@ -1,5 +1,5 @@
 /* A call as the very first instruction of a thread, of a forked and of a vforked child: the host starts each with dispatch switched off, and
- * must not be the one that answers. getppid of the host's would be the supervisor, a number the program has never seen. */
+ * must not be the one that makes it. getppid of the host's would be the supervisor, a number the program has never seen. */
 /* none: refused */
 /* pkey: refused */
 /* process: refused */
@@ -36,7 +36,7 @@ static int attack(void)
 		pid_t pid = child(CLONE_VM | CLONE_VFORK | SIGCHLD, stack + sizeof stack);
 		if (waitpid(pid, &status, 0) != pid || got != own)
 			return 0;
-		/* A forked one says it by its exit code. */
+		/* A forked one reports it by its exit code. */
 		pid = child(SIGCHLD, 0);
 		if (waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != (own & 0xff))
 			return 0;

@@ -1,4 +1,4 @@
-// Every gate of the bare x86_64 machine answers as `syscall` does, and keeps what it says it keeps.
+// Every gate of the bare x86_64 machine works as `syscall` does, and keeps what it promises to keep.
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

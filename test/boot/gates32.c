@@ -1,4 +1,4 @@
-// The gates of 32-bit programs: `__kernel_vsyscall` by the processor's own instruction answers as `int $0x80` does and keeps what
+// The gates of 32-bit programs: `__kernel_vsyscall` by the processor's own instruction works as `int $0x80` does and keeps what
 // it keeps; the clocks of the vDSO; far jumps to 64-bit code and back.
 #include <elf.h>
 #include <fcntl.h>
@@ -115,7 +115,7 @@ static int restarts(int flags, long wanted)
 	return got == wanted && alarms == 1;
 }
 
-// A signal that comes with a call that answers at once: the handler runs, the call's result stays.
+// A signal that comes with a call that returns at once: the handler runs, the call's result stays.
 static int with_signal(void)
 {
 	alarms = 0;

@@ -1,4 +1,4 @@
-/* Maps a file of a disk that is larger than the memory. "make" writes it; "map" says what of it is in memory before and after a few
+/* Maps a file of a disk that is larger than the memory. "make" writes it; "map" prints what of it is in memory before and after a few
  * touches, and then reads all of it, and of a hole as long, through mappings. "store" stores into some pages in every way there is, with
  * msync(2) between, and "stored" looks for it. */
 #define _GNU_SOURCE

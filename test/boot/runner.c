@@ -1,9 +1,9 @@
-/* Runs the programs named by its arguments one after the other, each in an empty directory and a session of its own, and tells
+/* Runs the programs named by its arguments one after the other, each in an empty directory and a session of its own, and reports
  * what they wrote and how they ended. The first argument is the nice value they run with, every other SECONDS:PATH. For each
  * program it writes
  *
  *   @begin PATH
- *   @end STATUS LEFT BYTES      STATUS: as a shell says it, or "timeout"; LEFT: processes that outlived the program
+ *   @end STATUS LEFT BYTES      STATUS: as a shell reports it, or "timeout"; LEFT: processes that outlived the program
  *   (BYTES bytes of output)
  *
  * Every orphan becomes the runner's child, so nothing of a program outlives its turn: its children are killed, and theirs when they

@@ -1,5 +1,5 @@
 // Several cores: threads that race, processes that fork at once, memory that goes while another core uses it, waking across
-// cores, loops that share cores, and what programs learn of the cores. Says the same with any number of them.
+// cores, loops that share cores, and what programs learn of the cores. Prints the same with any number of them.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What every conformance test shares: say what a call answered, in a form that is the same on every correct kernel.
+/* What every conformance test shares: print what a call returned, in a form that is the same on every correct kernel.
  *
  * The runner builds each test with several C libraries, runs it natively, then on Janua under each gate, and compares output and exit
  * status byte for byte. So a test prints results by name and never an address, a process number or a time.
@@ -97,7 +97,7 @@ static const char *t_sig(int s)
 	return b;
 }
 
-/* The line of a call's answer; r is what it gave, e the errno after it. */
+/* The line of a call's result; r is what it gave, e the errno after it. */
 static long t_report(const char *what, long r, int e, int hide)
 {
 	if (r == -1)
@@ -141,7 +141,7 @@ static uint64_t t_seed(void)
 	return word ? strtoull(word, 0, 10) : 0;
 }
 
-/* What a wait status says. */
+/* Prints a wait status. */
 static void t_status(const char *who, int st)
 {
 	if (WIFEXITED(st))
@@ -156,7 +156,7 @@ static void t_status(const char *who, int st)
 		say("%s: status %#x\n", who, st);
 }
 
-/* Waits for a child and says how it ended. */
+/* Waits for a child and prints how it ended. */
 static void t_reap(const char *who, pid_t p)
 {
 	int st = 0;
@@ -168,7 +168,7 @@ static void t_reap(const char *who, pid_t p)
 	t_status(who, st);
 }
 
-/* Runs the statement in a child of its own, and says how the child ended. No core file. */
+/* Runs the statement in a child of its own, and prints how the child ended. No core file. */
 #define CHILD(who, ...) do { \
 	pid_t p_ = must(fork()); \
 	if (!p_) { struct rlimit l_ = {0, 0}; setrlimit(RLIMIT_CORE, &l_); { __VA_ARGS__; } _exit(t_failed); } \

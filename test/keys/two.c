@@ -1,6 +1,6 @@
 /* Two sandboxes against the first wall, run by the suite `keys`: one can write to a file of the host's that the other may only read and run.
  *
- * two write FILE SAID: puts harmless code there, waits until SAID tells that the other has run it, and puts an instruction in it that loads the key
+ * two write FILE SAID: puts harmless code there, waits until SAID shows that the other has run it, and puts an instruction in it that loads the key
  * register.
  * two run FILE: maps and runs the code, until it is other code or does what it did at first.
  */
@@ -71,7 +71,7 @@ static int run_code(const char *path)
 	for (int look = 0; look < LOOKS; look++) {
 		unsigned char now[16] = {0};
 		if (pread(file, now, sizeof now, 0) == sizeof now && !memcmp(now, opening, sizeof now)) {
-			/* Its own copy still says 1. Opened, the key lets the kernel's memory be read. */
+			/* Its own copy still returns 1. Opened, the key lets the kernel's memory be read. */
 			if (run() != 1)
 				printf("the kernel's word: %lx\n", (unsigned long)*(volatile uint64_t *)CONTROL);
 			else

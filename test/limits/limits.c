@@ -537,7 +537,7 @@ static int mapped_file(void)
     return fd;
 }
 
-/* Takes all it gets, says how much and waits for its end. */
+/* Takes all it gets, reports how much and waits for its end. */
 static int hoard(int uid, int *count)
 {
     int tell[2];

@@ -1,5 +1,5 @@
 /* Cancellation points as musl and glibc (2.41 and later) have them, instruction by instruction, and as musl has them in programs that never
- * cancel. Each makes so many reads, by one thread and then by several at once, and says how many gave what they should. */
+ * cancel. Each makes so many reads, by one thread and then by several at once, and prints how many gave what they should. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { READS = 2000, THREADS = 3 };
 
-/* Number and six arguments, behind a word that says whether to cancel; and without that word. */
+/* Number and six arguments, behind a word that specifies whether to cancel; and without that word. */
 long cancellable(volatile int *, long, long, long, long, long, long, long);
 long plain(long, long, long, long, long, long, long);
 asm(".text\n.p2align 4\ncancellable:\n"

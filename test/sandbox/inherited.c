@@ -1,5 +1,5 @@
 /* Standard input that the host does not read by copying: a socket, a file with O_DIRECT; and a file that is appended to by who inherits it. `give KIND PROGRAM...` becomes the program
- * with such an input; `take KIND` says what it reads, which is to be the same on Linux. Run by the suite `sandbox`. */
+ * with such an input; `take KIND` prints what it reads, which is to be the same on Linux. Run by the suite `sandbox`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -175,7 +175,7 @@ static int forger(void)
 	for (int n = 0; n < 16; n++)
 		right += result(n) == getppid();
 	check("a forged count of completions costs room alone", there >= 0 && right == 16);
-	/* What the kernel says is its own, whatever stands there. */
+	/* What the kernel reports is its own, whatever is there. */
 	put(1, SYS_getppid, 0, 0, 0, 0);
 	r->head->posted = r->head->taken = 12345;
 	janua_ring_submit(r, 1);

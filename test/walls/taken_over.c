@@ -7,7 +7,7 @@
  *   taken_over list             the rows: options of janua run, what of the host the end needs, end, name
  *   taken_over row NAME         one of them
  *   taken_over call NUMBER      any call, with arguments of 0
- *   taken_over status           what the host says of the process
+ *   taken_over status           what the host reports of the process
  *
  * OUTSIDE names a directory that is not shown for writing, INSIDE_INODE is the number of one that is, where there is one; VICTIM is a process of the
  * same user outside; GADGET is the address of `syscall; ret` in the kernel's text.
@@ -49,7 +49,7 @@ static void selectors(char value)
 		((volatile char *)SELECTORS)[LINE * i] = value;
 }
 
-/* A call of the host's from kernel text: its raw answer. */
+/* A call of the host's from kernel text: its raw result. */
 static long host(long number, long a, long b, long c, long d, long e, long f)
 {
 	selectors(ALLOW);
@@ -131,7 +131,7 @@ static long host_open_proc(pid_t pid, const char *name, int flags)
 
 static long host_parent(void)
 {
-	/* getppid is not in the list: the host says it in /proc/self/stat, after the name and the state. */
+	/* getppid is not in the list: the host shows it in /proc/self/stat, after the name and the state. */
 	char text[512] = {0};
 	long fd = host_open("/proc/self/stat", O_RDONLY);
 	if (fd < 0)

@@ -67,7 +67,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Whatever is asked of it, there is an answer.
+/// Whatever is asked of it, there is a result.
 fn use_all(fs: &Arc<dyn FileSystem>) {
     let tree = Tree::new(fs.clone());
     tree.list("/");

@@ -1,4 +1,4 @@
-//! Calls on an address space: whatever they answer, the list of mappings is what the machine has been asked for, and what the calls said they did.
+//! Calls on an address space: whatever they return, the list of mappings is what the machine has been asked for, and what the calls reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn range(addr: usize, len: usize) -> impl Iterator<Item = usize> {
     (addr..addr.saturating_add(len).next_multiple_of(PAGE_SIZE)).step_by(PAGE_SIZE)
 }
 
-/// Makes one call: what must be mapped after it, where that is easily said.
+/// Makes one call: what must be mapped after it, where that is easily stated.
 fn call(mm: &Mm, bytes: &mut Bytes<'_>, before: &Wanted) -> Option<Wanted> {
     let (kind, addr, len, bits) = (bytes.byte(), address(bytes), length(bytes), bytes.byte());
     let mut wanted = before.clone();

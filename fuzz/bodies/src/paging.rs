@@ -12,7 +12,7 @@ pub fn run(input: &[u8]) {
     let mut bytes = Bytes(input);
     // With enough memory; with few frames; with little room in the tables.
     let (frames, room) = [(400, true), (40, true), (400, false)][bytes.below(3) as usize];
-    // Seven numbers choose an operation, and a few say more of it.
+    // Seven numbers choose an operation, and a few specify it further.
     let steps = input.len() / 7;
     World::<Map>::new(frames, room).run(steps, &mut |bound| bytes.below(bound));
 }

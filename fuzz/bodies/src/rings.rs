@@ -37,7 +37,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// The input: a byte each for the order of events and for how the ring is; words that submissions may point to; then submissions, each
-/// with a byte before it that says what is done after it.
+/// with a byte before it that specifies what is done after it.
 fn boot(input: &[u8]) -> &'static Model {
     // Without IORING_SETUP_SQPOLL: the model machine has no threads of the kernel's for it.
     const FLAGS: [u32; 8] = [

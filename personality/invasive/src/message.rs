@@ -1,4 +1,4 @@
-//! What tiles tell each other, and what a tile does with its mail.
+//! What tiles send each other, and what a tile does with its mail.
 
 use alloc::sync::Arc;
 use alloc::vec;

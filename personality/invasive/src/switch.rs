@@ -1,6 +1,6 @@
 //! Which i-let a core runs next. Cores change i-lets in one place, [`leave`]: the exit of a call (or out of idleness).
 //!
-//! A handler that makes its i-let wait or end says so in the core's `block` and answers [`SWITCH`]. The wait begins here, under the
+//! A handler that makes its i-let wait or end sets the core's `block` and returns [`SWITCH`]. The wait begins here, under the
 //! tile's lock, after another look at the word that is waited for: who makes that word 0 holds the same lock, so either the look
 //! finds 0 or the waiter is found.
 
@@ -19,7 +19,7 @@ use crate::system::{BAD_ACCESS, NO_ROOM, ThreadExt};
 use crate::tile::{Block, Context, Queued, Running, TileState, Waiter};
 use crate::{message, system};
 
-/// What a handler answers that has set its core's `block`. A call that answers this as a value of its own is none the worse: the
+/// What a handler returns that has set its core's `block`. A call that returns this as a value of its own is none the worse: the
 /// core has no `block` then.
 pub const SWITCH: isize = isize::MIN + 1;
 

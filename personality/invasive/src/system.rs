@@ -40,7 +40,7 @@ pub struct System {
     pub direct: Option<Direct>,
     /// Whether user code may not have these bytes.
     pub refuses: fn(&[u8]) -> bool,
-    /// Somebody ends the application. Who comes second has nothing to say any more.
+    /// Somebody ends the application. Who comes second is too late.
     over: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ pub struct Core {
     pub index: usize,
 }
 
-/// What handlers say of the calling core.
+/// What handlers need of the calling core.
 pub trait ThreadExt {
     fn tile(&self) -> &Tile;
     /// Ends the application with a message.
@@ -93,7 +93,7 @@ fn first_to_end(kernel: &Kernel) {
     }
 }
 
-/// Ends the application, and tells the outside that the kernel is over.
+/// Ends the application, and reports to the outside that the kernel is over.
 pub fn end(kernel: &Kernel, code: u8) -> ! {
     first_to_end(kernel);
     over(kernel, code)
@@ -117,8 +117,8 @@ pub fn outside(kernel: &Kernel, signals: u64) {
     }
 }
 
-/// Starts a kernel with its tiles and their cores, and the application on core 0 of tile 0. `layout` says where a tile's memory has
-/// what; `direct` is for a machine that lets programs call the kernel by address, and `refuses` says of code that it would let a program past what
+/// Starts a kernel with its tiles and their cores, and the application on core 0 of tile 0. `layout` shows where a tile's memory has
+/// what; `direct` is for a machine that lets programs call the kernel by address, and `refuses` is true of code that would let a program past what
 /// keeps it out of the kernel.
 pub fn start(
     machine: &'static dyn Machine,

@@ -43,7 +43,7 @@ pub struct Running {
 pub struct Context {
     pub running: Running,
     pub frame: Frame,
-    /// What the call it waits in answers.
+    /// What the call it waits in returns.
     pub result: usize,
 }
 
@@ -154,7 +154,7 @@ impl TileState {
         &mut self.claims[at]
     }
 
-    /// Drops the entry if it says nothing.
+    /// Drops the entry if it holds nothing.
     fn tidy(&mut self, id: ClaimId) {
         self.claims.retain(|claim| claim.id != id || claim.cores > 0 || !claim.queue.is_empty() || claim.data != 0);
     }

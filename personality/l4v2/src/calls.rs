@@ -14,7 +14,7 @@ use crate::state::{Key, Phase, State, Tcb};
 use crate::system::ThreadExt;
 use crate::tasks::{First, end_task, make_task, make_thread};
 
-/// What calls answer that refuse.
+/// What calls return that refuse.
 const REFUSED: isize = u32::MAX as isize;
 
 /// Goes back to user code only with the turn.

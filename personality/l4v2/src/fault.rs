@@ -14,7 +14,7 @@ use crate::state::Phase;
 use crate::system::{NO_ROOM, ThreadExt, end, say};
 use crate::{Thread, debug, tasks};
 
-/// Answers a page fault: the thread's pager does. A thread nobody answers is stopped.
+/// Handles a page fault, by the thread's pager. A thread that gets no answer is stopped.
 pub async fn page(thread: &Thread, exception: &Exception) {
     let Cause::Page { access, .. } = exception.cause else { return };
     let registers = Registers::of(&thread.frame());

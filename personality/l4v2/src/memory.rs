@@ -256,7 +256,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Maps what there is of a transfer's pages from page `next` on, some of it; call again with what it says.
+    /// Maps what there is of a transfer's pages from page `next` on, some of it; call again with what it returns.
     pub fn map(&self, transfer: &Transfer, next: u32) -> Progress {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -305,7 +305,7 @@ impl Memory {
         }
     }
 
-    /// Takes back some of what a task has in a range of pages, from page `next` on; call again with what it says.
+    /// Takes back some of what a task has in a range of pages, from page `next` on; call again with what it returns.
     pub fn unmap(&self, task: u16, pages: &Range<u32>, next: u32, how: Unmap) -> Progress {
         let mut inner = self.inner.lock();
         let Some(mapped) = inner.spaces.get(&task) else { return Progress::Done };

@@ -1,4 +1,4 @@
-//! The mapping database under random messages: whatever is mapped and taken back, spaces, entries and trees say the same.
+//! The mapping database under random messages: whatever is mapped and taken back, spaces, entries and trees agree.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

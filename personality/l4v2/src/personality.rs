@@ -32,7 +32,7 @@ impl Personality for L4v2 {
         if let Some(context) = thread.context() {
             let _ = context.restrict(&first(thread.machine()));
         }
-        // What is next is said when it has the turn.
+        // What is next is decided when it has the turn.
         Leave::Wait
     }
 

@@ -1,6 +1,6 @@
 //! Threads and whose turn it is: priorities, time slices, messages from one thread to another.
 //!
-//! A thread's phase says what it waits for. One that is ready waits in the queue of its priority, unless it has the turn. The thread that changes this holds
+//! A thread's phase shows what it waits for. One that is ready waits in the queue of its priority, unless it has the turn. The thread that changes this holds
 //! the state, and wakes the thread that gets the turn; a thread that finds itself without it waits ([`crate::system::turn`]).
 
 use alloc::collections::{BTreeMap, VecDeque};

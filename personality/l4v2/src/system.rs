@@ -165,7 +165,7 @@ pub fn outside(kernel: &Kernel, signals: u64) {
     }
 }
 
-/// Starts a kernel, sigma0 and the root task. What cannot be is said, and ends the machine's kernel. ENOMEM, EINVAL.
+/// Starts a kernel, sigma0 and the root task. What cannot be is reported, and ends the machine's kernel. ENOMEM, EINVAL.
 pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>> {
     let config = Config::decode(config)?;
     let layout = match load::plan(&config) {

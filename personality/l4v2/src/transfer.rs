@@ -62,7 +62,7 @@ struct Arrived {
     mapped: bool,
 }
 
-/// What a buffer says of itself.
+/// How a buffer describes itself.
 #[derive(Clone, Copy)]
 struct Layout {
     addr: u32,
@@ -144,7 +144,7 @@ impl Message<'_> {
         }
     }
 
-    /// What a side's buffer says; `dope` is the place of the amount that matters.
+    /// The layout of a side's buffer; `dope` is the place of the amount that matters.
     async fn layout(&self, side: Side, addr: u32, dope: u32) -> Result<Layout, Stop> {
         let mut head = [0; buffer::WORDS as usize];
         self.read(side, addr, &mut head).await?;

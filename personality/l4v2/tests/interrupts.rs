@@ -91,7 +91,7 @@ fn nobody_keeps_them_off_for_good() {
     let other = |root: Program| root.label("other").store_at(DATA, 1).jump("other");
     let begun = || short_slice(Program::new().thread(1, "other", DATA + 0x8000)).cli().store_at(DATA, 0);
     ends_with(&other(begun().label("spin").load_at(DATA).jump_unless(1, "spin").exit(42)), 42);
-    // Nor by saying so again and again.
+    // Nor by switching them off again and again.
     ends_with(&other(begun().label("spin").cli().load_at(DATA).jump_unless(1, "spin").exit(42)), 42);
 }
 

@@ -18,13 +18,13 @@ fn with_child() -> Program {
     Program::new().store_at(ONE, 17).store_at(TWO, 18).task(5, ROOT, "child", DATA + 0x9000)
 }
 
-/// Answers the next fault, of the child's code, with all of the program's memory (256 KiB from its start on, for reading).
+/// Replies to the next fault, of the child's code, with all of the program's memory (256 KiB from its start on, for reading).
 fn give_code(root: Program) -> Program {
     let root = root.wait().must(Reg::Rsi, id(5, 0) as i32, 10);
     reply(root, program::CODE, program::CODE | 18 << 2, NONE)
 }
 
-/// Replies with a flexpage, and receives as said.
+/// Replies with a flexpage, and receives as `receive` specifies.
 fn reply(root: Program, base: u64, page: u64, receive: u64) -> Program {
     root.ipc(Ipc { send: MAP, receive, words: Some([base, page]), ..CALL })
 }
@@ -230,7 +230,7 @@ fn pages_that_a_message_needs_are_brought_on_the_way() {
 
 #[test]
 fn nobody_waits_for_pages_longer_than_it_wants() {
-    // The pager of the receiver never answers.
+    // The pager of the receiver never replies.
     let root = give_code(with_child()).wait();
     let root = reply(root, HERE, page(ONE, true, false), OPEN).must(Reg::Rdx, 1, 1);
     let root = buffer(root, FROM, [2, 1], [2, 1], &[0, 0, 8, TEXT, 0, 0]);

@@ -18,7 +18,7 @@ fn registers_and_stack_lead_to_the_kernel_info_page() {
     ends_with(&root.store_at(DATA + 4, 0).load_at(DATA).must(Reg::Rax, 0, 4).exit(42), 42);
 }
 
-/// Starts a system that cannot be: what is said.
+/// Starts a system that cannot be: what is written.
 fn refused(config: &Config) -> String {
     let model = Model::new(Settings::default());
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| system::start(model, &config.encode()).map(|_| ())));

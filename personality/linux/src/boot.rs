@@ -171,7 +171,7 @@ pub(crate) fn begin(kernel: &Kernel, task: &Task, seat: &Arc<Seat>) -> Result<()
     Ok(())
 }
 
-/// First words of such a thread: finds the program and loads it. When that fails a message says why, and the exit code is the
+/// Runs first on such a thread: finds the program and loads it. When that fails a message states why, and the exit code is the
 /// shell's: 127 for a program that is not there, 126 for one that cannot be run.
 pub fn load(thread: &Thread, frame: &mut Frame) {
     let kernel = &thread.kernel;

@@ -13,7 +13,7 @@ use crate::signal::{self, SigInfo};
 use crate::thread::ThreadExt;
 use crate::{Thread, task};
 
-/// A thread in the role of [`Caller`], and whether its call is of the i386 ABI (said where that matters).
+/// A thread in the role of [`Caller`], and whether its call is of the i386 ABI (set where that matters).
 pub struct ThisThread<'a>(pub &'a Thread, pub bool);
 
 /// The thread that calls; `None` for the kernel acting for itself.

@@ -1,4 +1,4 @@
-//! Files that stand for events: eventfd(2), timerfd_create(2).
+//! Files that represent events: eventfd(2), timerfd_create(2).
 
 use alloc::sync::Arc;
 

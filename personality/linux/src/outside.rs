@@ -62,7 +62,7 @@ struct Attached {
     ending: AtomicBool,
 }
 
-/// Tells the outside of a program it has asked for; `outer` is its number, 0 for others.
+/// Reports to the outside on a program it has asked for; `outer` is its number, 0 for others.
 pub fn tell(kernel: &Kernel, outer: u32, answer: impl FnOnce(u32) -> Answer) {
     if outer != 0 {
         kernel.machine.notify_outside(Outside::Answer(answer(outer)));

@@ -40,7 +40,7 @@ pub struct Process {
     /// Memory; replaced by exec. `None` before the first program is loaded, after the end, and for init.
     pub mm: RwLock<Option<Arc<Mm>>>,
     /// Held by a thread that looks into the process for another ([`crate::task::access::hold`]); whole by exec from before the old memory
-    /// goes until the new program's rights stand, and by a thread that ends before its place in the machine may be another's.
+    /// goes until the new program's rights are set, and by a thread that ends before its place in the machine may be another's.
     pub still: Hold,
     /// The number of the program it runs, new with each exec ([`crate::task::access::new_program`]). Written while `still` is held.
     pub program: AtomicU64,

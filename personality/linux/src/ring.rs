@@ -22,7 +22,7 @@ pub enum Ring {
 }
 
 /// Opens the calling thread's ring, in its memory from `at` on, with so many calls under way at most: 1 when a module looks into it, 0 when the thread has to ask
-/// ([`ring_wait`]). EBUSY when it has one, ENOSYS where there is no such gate; EINVAL and EFAULT, as [`janua_port::RingGate::open`] and [`Queue`] say.
+/// ([`ring_wait`]). EBUSY when it has one, ENOSYS where there is no such gate; EINVAL and EFAULT, as [`janua_port::RingGate::open`] and [`Queue`] describe.
 pub fn ring_open(thread: &Thread, at: usize, submissions: u32, completions: u32, calls: u32) -> Result<usize> {
     let gate = (*thread.kernel.ring_gate.read()).ok_or(Errno::ENOSYS)?;
     let seat = thread.seat().ok_or(Errno::ESRCH)?;

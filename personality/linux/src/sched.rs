@@ -425,7 +425,7 @@ fn is_fair(policy: u32) -> bool {
 }
 
 impl SchedAttr {
-    /// Reads as much as the program says there is. E2BIG, with the size known here, for less than the first version or for anything in
+    /// Reads as much as the program specifies. E2BIG, with the size known here, for less than the first version or for anything in
     /// what is not known; EINVAL, EFAULT.
     fn read(thread: &Thread, attr: UserPtr<u32>) -> Result<SchedAttr> {
         let size = match attr.read(thread.user())? as usize {

@@ -52,7 +52,7 @@ pub fn start(
     Ok(kernel)
 }
 
-/// Says why, and that the kernel is over.
+/// Reports why, and that the kernel is over.
 fn refuse(machine: &dyn Machine, why: &str) -> ! {
     machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
     over(machine, 125)

@@ -33,7 +33,7 @@ pub struct System {
     pub timers: crate::time::Timers,
     /// Held while an epoll is added to an epoll.
     pub nesting: Mutex<()>,
-    /// What uname(2) answers; the names can be set.
+    /// What uname(2) reports; the names can be set.
     pub uts: RwLock<UtsName>,
     /// The name space.
     pub vfs: Vfs,
@@ -68,7 +68,7 @@ pub struct System {
     pub outer: RwLock<Option<Arc<Outer>>>,
     /// Who was ended because memory was used up.
     pub watch: Watch,
-    /// The memory of rings, and who looks into those of which nobody tells.
+    /// The memory of rings, and who looks into those that nobody announces.
     pub rings: crate::uring::Rings,
     /// The gate by which programs make rings of calls; `None` where the image has none.
     pub ring_gate: RwLock<Option<&'static dyn RingGate>>,

@@ -222,7 +222,7 @@ impl ThreadState {
     }
 }
 
-/// What handlers say of the calling thread, beyond what the kernel's type offers.
+/// What handlers need of the calling thread, beyond what the kernel's type offers.
 pub trait ThreadExt {
     /// The thread's process.
     fn process(&self) -> &Process;

@@ -113,7 +113,7 @@ impl ThreadCharge {
         &self.user
     }
 
-    /// The same charge; this one counts no more, and only tells the user.
+    /// The same charge; this one counts no more, and only names the user.
     pub fn hand_over(&mut self) -> ThreadCharge {
         ThreadCharge { user: self.user.clone(), counts: core::mem::take(&mut self.counts) }
     }

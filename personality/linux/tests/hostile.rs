@@ -1,4 +1,4 @@
-//! Calls with hostile words, and programs that are broken, on the model machine: whatever comes of them, it is an answer. Built as tests
+//! Calls with hostile words, and programs that are broken, on the model machine: whatever comes of them, it is a result. Built as tests
 //! are, the kernel panics where a number overflows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

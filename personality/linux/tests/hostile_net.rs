@@ -1,5 +1,5 @@
-//! Messages, addresses, options and filters that lie, on the sockets of a kernel on the model machine: whatever comes of them, it is an
-//! answer.
+//! Messages, addresses, options and filters that lie, on the sockets of a kernel on the model machine: whatever comes of them, it is a
+//! result.
 
 use janua_platform_model::program::{DATA, Program};
 use janua_platform_model::{Outcome, Settings};

@@ -25,7 +25,7 @@ pub struct Config {
     pub cores: u32,
     /// [`janua_abi::invasive::record::library`].
     pub library: u8,
-    /// The library answers calls itself that need no privilege.
+    /// The library handles calls itself that need no privilege.
     pub answers: bool,
     /// The library asks the host for its ids at each call, where the gate needs them.
     pub asks_ids: bool,

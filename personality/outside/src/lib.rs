@@ -1,4 +1,4 @@
-//! What the outside tells a personality before it starts: the supervisor that encodes it needs nothing else of the kernel.
+//! What the outside passes to a personality before it starts: the supervisor that encodes it needs nothing else of the kernel.
 #![no_std]
 #![forbid(unsafe_code)]
 

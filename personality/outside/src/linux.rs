@@ -159,7 +159,7 @@ pub enum BootMountKind {
     Dev,
     /// What the kernel has of /sys.
     Sys,
-    /// The part of it about the network, over what another machine's /sys tells.
+    /// The part of it about the network, over what another machine's /sys shows.
     SysNet,
     /// What the root has at this place already, to be read only. Nothing where it has none.
     ReadOnly,

@@ -35,7 +35,7 @@ static long call(unsigned char *p, long a)
 {
 	return ((fn *)p)(a, 0, 0);
 }
-/* How many of n calls answered what they should. */
+/* How many of n calls returned what they should. */
 static int many(unsigned char *p, long a, long answer, int n)
 {
 	int good = 0;

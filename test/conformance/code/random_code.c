@@ -1,4 +1,4 @@
-/* Random sequences of mmap, mprotect, munmap, mremap and madvise on a few pages that hold functions, each call's answer and
+/* Random sequences of mmap, mprotect, munmap, mremap and madvise on a few pages that hold functions, each call's result and
  * each function's value in a sum that must come out as it does natively. */
 /* not: i386 */
 /* linux: 6.17 */
@@ -27,7 +27,7 @@ static void note(long value)
 	sum = (sum ^ (uint64_t)value) * 0x100000001b3ul + 1;
 }
 
-/* An answer: an address counts from the arena's start. */
+/* A result: an address counts from the arena's start. */
 static void answer(long r)
 {
 	int e = errno;
@@ -57,7 +57,7 @@ static void emit(unsigned char *p, int value, int calls)
 	}
 }
 
-/* What the code at an address answers, begun with 0 in the register of the answer and in those an instruction could read. */
+/* What the code at an address returns, begun with 0 in the register of the result and in those an instruction could read. */
 static long run(unsigned char *at)
 {
 	register unsigned char *r11 asm("r11") = at;
@@ -149,7 +149,7 @@ int main(void)
 	for (uint64_t seed = first; seed < first + SEEDS; seed++) {
 		state = 0x9e3779b97f4a7c15ul * seed;
 		sum = seed;
-		/* The arena stands alone, so that what is beside it never joins. */
+		/* The arena is alone, so that what is beside it never joins. */
 		char *room = mmap(0, (PAGES + 32) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		arena = (unsigned char *)room + 16 * PAGE;
 		mmap(arena, PAGES * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -1,5 +1,5 @@
 /* Who may look into a process loses that with the exec of a set-user-ID program, and not a moment later: writers that never stop do not
- * reach the new program, and files of /proc opened before tell nothing of it. */
+ * reach the new program, and files of /proc opened before show nothing of it. */
 /* seconds: 120 */
 #include "t.h"
 #include <grp.h>

@@ -15,7 +15,7 @@ static void drop(void)
 	must(setresgid(USER, USER, USER));
 	must(setresuid(USER, USER, USER));
 }
-/* The set-user-ID program: says that it runs on fd, and waits for an end of file there. Its exit code is its user. */
+/* The set-user-ID program: reports on fd that it runs, and waits for an end of file there. Its exit code is its user. */
 static int program(int in, int out)
 {
 	char b = 'x';

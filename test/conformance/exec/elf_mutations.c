@@ -1,4 +1,4 @@
-/* Three hundred random mutations of an ELF image: whatever the answer, this process goes on and can still run a sound program. */
+/* Three hundred random mutations of an ELF image: whatever the result, this process goes on and can still run a sound program. */
 /* seconds: 120 */
 #include "t.h"
 static unsigned char img[1 << 20];

@@ -1,4 +1,4 @@
-/* FICLONE, FICLONERANGE: what is said of files that cannot share blocks, in which order. */
+/* FICLONE, FICLONERANGE: the errors for files that cannot share blocks, and their order. */
 #include "t.h"
 #include <linux/fs.h>
 int main(void)

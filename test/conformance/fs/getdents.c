@@ -70,7 +70,7 @@ int main(void)
 	struct stat s;
 	R(fstat(f, &s));
 	N(s.st_nlink);
-	/* d_ino is what stat says. */
+	/* d_ino is what stat reports. */
 	q = opendir("d");
 	int same = 1;
 	for (struct dirent *e; (e = readdir(q));)

@@ -29,7 +29,7 @@ static void news(int fd)
 	say("; lease %s\n", type(fd));
 	told = 0;
 }
-/* What /proc/locks says of this process' lease; not found by the file's number, which need not fit 32-bit programs. */
+/* What /proc/locks shows of this process' lease; not found by the file's number, which need not fit 32-bit programs. */
 static void listed(void)
 {
 	char line[256], state[16] = "no", mode[16] = "";

@@ -1,4 +1,4 @@
-/* What ends in a slash is a directory: other calls than mkdir make none, and say first if it is there. A link from elsewhere too. */
+/* What ends in a slash is a directory: other calls than mkdir make none, and report first if it is there. A link from elsewhere too. */
 #include "t.h"
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -86,7 +86,7 @@ int main(void)
 			T(open("newfile", O_CREAT | O_RDWR, 0600) == -1 && errno == EACCES);
 			T(truncate("f", 0) == -1 && errno == EACCES);
 		});
-	/* Where nothing can be run access(2) says so, to root too. Who may not mount has nothing to ask. */
+	/* Where nothing can be run access(2) reports it, to root too. Who may not mount has nothing to ask. */
 	must(mkdir("noexec", 0755));
 	if (mount("none", "noexec", "tmpfs", MS_NOEXEC, 0) == 0) {
 		t_write("noexec/x", "#!/bin/true\n");

@@ -1,4 +1,4 @@
-/* fallocate(2) that takes ranges out of a file and puts some in. File systems that have it not say so; those that have it move what is behind. */
+/* fallocate(2) that takes ranges out of a file and puts some in. File systems without it report that; those that have it move what is behind. */
 #include "t.h"
 #include <linux/falloc.h>
 enum { PAGES = 200 };
@@ -19,7 +19,7 @@ static long size_of(int fd)
 	must(fstat(fd, &s));
 	return s.st_size;
 }
-/* Whether what is not there is so said: the rest holds of none such. */
+/* Whether the file system has it; one without reports that, and the rest holds. */
 static int has(int fd)
 {
 	errno = 0;

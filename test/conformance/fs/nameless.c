@@ -1,4 +1,4 @@
-/* Files without a name: what stat(2), statfs(2) and chmod(2) say of them, by descriptor and by /proc/self/fd; and that the descriptors of
+/* Files without a name: what stat(2), statfs(2) and chmod(2) report of them, by descriptor and by /proc/self/fd; and that the descriptors of
  * two processes differ. */
 #include "../t.h"
 #include <sys/epoll.h>

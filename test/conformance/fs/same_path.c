@@ -4,7 +4,7 @@
 
 static char here[PATH_MAX / 2];
 
-/* What three times in a row say of a path: its size, "dir" or the error. */
+/* What stat(2) reports of a path, three times in a row: its size, "dir" or the error. */
 static void again(const char *path)
 {
 	char line[256] = "";

@@ -78,7 +78,7 @@ int main(void)
 	R(vmsplice(q[1], v, 2, 0));
 	R(read(q[0], b, 200000));
 	R(vmsplice(q[1], v, 0, 0));
-	/* Files that splice does not know: said at once, not once there is data. */
+	/* Files that splice does not know: reported at once, not once there is data. */
 	int e = eventfd(1, 0), x = epoll_create1(0), d = must(open(".", O_RDONLY)), n = must(open("/dev/null", O_RDWR));
 	int full = must(open("/dev/full", O_RDWR)), tfd = timerfd_create(CLOCK_MONOTONIC, 0);
 	R(splice(e, 0, q[1], 0, 10, 0));

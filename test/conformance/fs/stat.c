@@ -45,7 +45,7 @@ int main(void)
 	R(stat("dir/.", &s));
 	R(stat("none/..", &s));
 	R(fstat(99, &s));
-	/* Growth of a directory's links by its subdirectories is for the file system to say; the parent is there. */
+	/* Growth of a directory's links by its subdirectories is up to the file system; the parent is there. */
 	int p[2];
 	must(pipe(p));
 	R(fstat(p[0], &s));

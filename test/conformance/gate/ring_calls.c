@@ -16,7 +16,7 @@ static void put(uint64_t tag, unsigned flags, long number, uint64_t a, uint64_t 
 	call->flags = flags;
 }
 
-/* Waits for so many ends, and says what they are by their tags. */
+/* Waits for so many ends, and prints what they are by their tags. */
 static void show(const char *what, int count)
 {
 	struct janua_end end[64], one;

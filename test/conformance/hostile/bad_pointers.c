@@ -1,4 +1,4 @@
-/* Every system call number with bad arguments of several kinds: each call answers or ends that process; this one goes on. */
+/* Every system call number with bad arguments of several kinds: each call returns or ends that process; this one goes on. */
 /* seconds: 120 */
 /* not: i386 */
 #include "t.h"

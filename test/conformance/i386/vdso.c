@@ -1,4 +1,4 @@
-/* The vDSO of 32-bit programs: where the auxiliary vector says, names and version, calls through it, exec both ways. */
+/* The vDSO of 32-bit programs: where the auxiliary vector points, names and version, calls through it, exec both ways. */
 /* only: i386 i386-static */
 #include "t.h"
 #include <elf.h>

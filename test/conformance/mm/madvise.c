@@ -25,7 +25,7 @@ int main(void)
 	R(madvise(b, 4096, 9999));
 	R(madvise(b, 0, MADV_DONTNEED));
 	munmap(b + 16384, 4096);
-	R(madvise(b, 65536, MADV_DONTNEED)); /* done, yet it says there is a hole */
+	R(madvise(b, 65536, MADV_DONTNEED)); /* done, yet it reports a hole */
 	T(b[0] == 0 && b[40960] == 0);
 	R(madvise(b, 4096, MADV_FREE));
 	b[0] = 1;

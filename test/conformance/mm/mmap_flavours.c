@@ -78,7 +78,7 @@ int main(void)
 	R(mincore(sh, 10000, v));
 	R(mincore(h, 4096, v));
 	R(mincore(sh + 1, 4096, v));
-	/* The address is looked at before the place for the answer, and the length before that, too. */
+	/* The address is looked at before the place for the result, and the length before that, too. */
 	R(mincore(sh + 1, 4096, (void *)-1l));
 	R(mincore(sh, -4096ul, (void *)-1l));
 	R(mincore(sh, 4096, (void *)-1l));

@@ -1,4 +1,4 @@
-/* The lines of /proc/PID/smaps: their order and columns, which programs cut by position, and what they say of memory of one's own. */
+/* The lines of /proc/PID/smaps: their order and columns, which programs cut by position, and what they show of memory of one's own. */
 #include "t.h"
 #define PAGES 64
 int main(void)

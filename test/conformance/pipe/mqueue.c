@@ -52,7 +52,7 @@ int main(void)
 	R(mq_notify(q, &e));
 	pid_t c = must(fork());
 	if (!c) {
-		/* Another process' registration stands in the way, and is not this one's to take back. */
+		/* Another process' registration is in the way, and is not this one's to take back. */
 		R(mq_notify(q, &e));
 		R(mq_notify(q, 0));
 		R(mq_notify(q, &e));
@@ -67,7 +67,7 @@ int main(void)
 	t_reap("sender", c);
 	T(got == SIGUSR1 && code == SI_MESGQ && from == c);
 	N(value);
-	/* Used up; and a message into a queue that is not empty tells nobody. */
+	/* Used up; and a message into a queue that is not empty notifies nobody. */
 	got = 0;
 	R(mq_notify(q, &e));
 	R(mq_send(q, "y", 1, 0));

@@ -1,4 +1,4 @@
-/* What /proc/self/fdinfo tells of timers and counters; TFD_IOC_SET_TICKS; F_CREATED_QUERY; which mistake epoll_wait names first. */
+/* What /proc/self/fdinfo shows of timers and counters; TFD_IOC_SET_TICKS; F_CREATED_QUERY; which mistake epoll_wait names first. */
 /* linux: 6.15 */
 /* not: i386 */
 #include "t.h"

@@ -9,7 +9,7 @@ static int add(int outer, int inner)
 	struct epoll_event e = {EPOLLIN, {0}};
 	return epoll_ctl(outer, EPOLL_CTL_ADD, inner, &e);
 }
-/* What the first add that is refused says, and how many were not. */
+/* What the first add that is refused returns, and how many were not. */
 static void fill(const char *what, int above, int inner, int most)
 {
 	int count = 0, refused = 0;

@@ -1,4 +1,4 @@
-/* What /proc/self/fdinfo tells of files without a name: counters, sets of signals, epolls, processes. */
+/* What /proc/self/fdinfo shows of files without a name: counters, sets of signals, epolls, processes. */
 #include "t.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-/* User and group ids: a set that is consistent, and what may be changed. Told as properties: the ids are the caller's. */
+/* User and group ids: a set that is consistent, and what may be changed. Stated as properties: the ids are the caller's. */
 #include "t.h"
 #include <grp.h>
 #include <sys/fsuid.h>

@@ -52,7 +52,7 @@ int main(void)
 	}
 	must(sched_setaffinity(0, sizeof one, &one));
 	double equal = share(0), nicer = share(10);
-	/* A processor of an emulated machine may stand still for a while, and somebody is charged for it. */
+	/* A processor of an emulated machine may be paused for a while, and somebody is charged for it. */
 	T(equal > 0.4 && equal < 2.5);
 	T(nicer < 0.6 && nicer < equal);
 	return t_done();

@@ -29,7 +29,7 @@ int main(void)
 	R(syscall(SYS_pidfd_send_signal, f, SIGKILL, 0, 0));
 	R(waitid(P_PIDFD, f, 0, WEXITED));
 
-	/* The directory of a process stands for it, another one does not. */
+	/* The directory of a process names it, another one does not. */
 	p = must(fork());
 	if (!p) {
 		pause();

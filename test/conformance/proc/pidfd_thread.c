@@ -1,5 +1,5 @@
 /* linux: 6.9 */
-/* A descriptor of a thread: signals go to that thread, unless they are said to be for its process; one that has ended gets none. */
+/* A descriptor of a thread: signals go to that thread, unless a flag names its process; one that has ended gets none. */
 #include "../t.h"
 
 #define THREAD 1
@@ -21,7 +21,7 @@ static int taken(int signal, int *code)
 	long none[2] = {0, 0};
 	sigemptyset(&set);
 	sigaddset(&set, signal);
-	/* Not by the C library, some of which tell of SI_USER where it is SI_TKILL. */
+	/* Not by the C library, some of which report SI_USER where it is SI_TKILL. */
 	int got = syscall(SYS_rt_sigtimedwait, &set, &info, &none, 8);
 	*code = info.si_code;
 	return got == signal;

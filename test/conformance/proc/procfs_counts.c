@@ -1,4 +1,4 @@
-/* What directories of /proc say of their number of links and size, /proc/cpuinfo's fields, and the peak of a process' size. */
+/* What directories of /proc report of their number of links and size, /proc/cpuinfo's fields, and the peak of a process' size. */
 #include "t.h"
 #include <dirent.h>
 static struct stat s;

@@ -1,4 +1,4 @@
-/* Files of /proc/PID that tell of pages and of threads that wait: map_files, pagemap, syscall, schedstat. */
+/* Files of /proc/PID that show pages and threads that wait: map_files, pagemap, syscall, schedstat. */
 /* not: i386 */
 #include "t.h"
 #include <dirent.h>
@@ -168,7 +168,7 @@ static void calls(void)
 	T(!strcmp(text(n), "running\n"));
 	kill(p, SIGSTOP);
 	T(waitpid(p, &st, WUNTRACED) == p && WIFSTOPPED(st));
-	/* Linux says what the interrupt left where a call's number is, which need not be -1. */
+	/* Linux shows what the interrupt left where a call's number is, which need not be -1. */
 	for (int i = 0; i < 1000 && !strcmp(text(n), "running\n"); i++)
 		usleep(1000);
 	T(strstr(b, " 0x"));

@@ -1,4 +1,4 @@
-/* set_tid_address, robust list registration, rseq answers, arch_prctl. */
+/* set_tid_address, robust list registration, rseq results, arch_prctl. */
 /* not: i386 */
 #include "t.h"
 #include <asm/prctl.h>

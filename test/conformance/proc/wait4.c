@@ -1,4 +1,4 @@
-/* wait4 and waitpid: which children, which events, which answers. */
+/* wait4 and waitpid: which children, which events, which results. */
 #include "t.h"
 int main(void)
 {
@@ -59,7 +59,7 @@ int main(void)
 	t_ms(50);
 	R(waitpid(p, (int *)8, 0));
 	R(waitpid(p, 0, 0));
-	/* SIGCHLD ignored: children reap themselves, wait says ECHILD after the last. */
+	/* SIGCHLD ignored: children reap themselves, wait gives ECHILD after the last. */
 	signal(SIGCHLD, SIG_IGN);
 	if (!(p = must(fork()))) {
 		t_ms(30);

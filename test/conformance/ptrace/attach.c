@@ -231,7 +231,7 @@ static void refused(void)
 	R(P(PTRACE_PEEKDATA, c, &word, 0));
 	kill(c, SIGKILL);
 	t_reap("untraced", c);
-	/* Another user's, and one that has said that no other may look into it. */
+	/* Another user's, and one that lets no other look into it. */
 	if (getuid() != 0)
 		return;
 	c = spinner();

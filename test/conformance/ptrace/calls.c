@@ -1,4 +1,4 @@
-/* Stops before and after calls: what they say, calls that are changed, left out or cut short, and single steps over them. */
+/* Stops before and after calls: what they report, calls that are changed, left out or cut short, and single steps over them. */
 /* not: i386 */
 #include "trace.h"
 #include <linux/ptrace.h>
@@ -11,7 +11,7 @@ struct info {
 	uint64_t ip, sp, w[7];
 };
 
-/* The next stop at a call; says what it is. */
+/* The next stop at a call; prints what it is. */
 static struct info at_call(pid_t c)
 {
 	struct info i;

@@ -124,7 +124,7 @@ static void emulate(void)
 	if (!c) {
 		must(P(PTRACE_TRACEME, 0, 0, 0));
 		raise(SIGSTOP);
-		/* The tracer answers. */
+		/* The tracer sets the results. */
 		long a = syscall(777, 1, 2, 3);
 		long b = syscall(SYS_getppid);
 		long d = syscall(SYS_getppid);

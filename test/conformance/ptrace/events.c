@@ -28,7 +28,7 @@ static pid_t child(void (*f)(void), int options)
 	return c;
 }
 
-/* Lets all go on until they have ended; tells of each one's own stops in order, the first's and the second's apart. */
+/* Lets all go on until they have ended; prints each one's own stops in order, the first's and the second's apart. */
 static void follow(const char *what, void (*f)(void), int options)
 {
 	char text[2][1024] = {"", ""};
@@ -157,7 +157,7 @@ static void step_to_handler(void)
 
 static void waits(void) { for (;;) pause(); }
 
-/* Tracees outlive their tracer, but for those it has said are to be killed. */
+/* Tracees outlive their tracer, but for those it has marked to be killed. */
 static void orphans(int options, const char *who)
 {
 	int p[2], st;

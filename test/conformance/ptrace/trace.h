@@ -8,7 +8,7 @@
 #define PTRACE_EVENT_STOP 128
 #endif
 
-/* Says how a wait status of a tracee reads. */
+/* Prints how a wait status of a tracee reads. */
 static void t_stop(const char *who, int st)
 {
 	static const char *events[] = {"", "FORK", "VFORK", "CLONE", "EXEC", "VFORK_DONE", "EXIT"};
@@ -27,7 +27,7 @@ static void t_stop(const char *who, int st)
 		say("%s: stopped by %s\n", who, t_sig(sig));
 }
 
-/* Waits for a tracee, a process or a thread, and says what it did. */
+/* Waits for a tracee, a process or a thread, and prints what it did. */
 static int t_wait(const char *who, pid_t p)
 {
 	int st = 0;

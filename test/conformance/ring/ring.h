@@ -1,4 +1,4 @@
-/* What tests of io_uring(7) share: a ring by raw calls, and completions said by name. */
+/* What tests of io_uring(7) share: a ring by raw calls, and completions printed by name. */
 #include "../t.h"
 #include <linux/io_uring.h>
 #include <linux/time_types.h>
@@ -108,7 +108,7 @@ static void ring_say(const char *what, const struct io_uring_cqe *c, int hide)
 		say("%s %llu: %d%s\n", what, (unsigned long long)c->user_data, c->res, more);
 }
 
-/* Waits for n completions and says them, in the order of their data. Returns the last one's result. */
+/* Waits for n completions and prints them, in the order of their data. Returns the last one's result. */
 static int ring_show(struct ring *r, const char *what, unsigned n)
 {
 	struct io_uring_cqe c[64];
@@ -135,7 +135,7 @@ static int ring_show(struct ring *r, const char *what, unsigned n)
 	return last;
 }
 
-/* Submits what has been added and says that many completions. */
+/* Submits what has been added and prints that many completions. */
 static int ring_do(struct ring *r, const char *what)
 {
 	unsigned n = r->tail - *r->sq_tail;

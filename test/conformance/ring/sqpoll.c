@@ -1,4 +1,4 @@
-/* A ring that the kernel looks into by itself: submissions without a call, and the flag that says when one is needed. */
+/* A ring that the kernel looks into by itself: submissions without a call, and the flag that shows when one is needed. */
 /* host: io_uring */
 /* not: musl */
 /* linux: 6.0 */
@@ -30,7 +30,7 @@ int main(void)
 			;
 		ring_show(&r, "without a call", 1);
 	}
-	/* It sleeps after a while, and says so. */
+	/* It sleeps after a while, and shows it. */
 	while (!(__atomic_load_n(r.sq_flags, __ATOMIC_ACQUIRE) & IORING_SQ_NEED_WAKEUP))
 		t_ms(1);
 	T(!ring_ready(&r));

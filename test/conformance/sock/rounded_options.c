@@ -1,4 +1,4 @@
-/* Options whose value is not what was set, and one that only tells. */
+/* Options whose value is not what was set, and one that can only be read. */
 #include "t.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,4 +1,4 @@
-/* What a call cannot tell is not lost: the end of a connection behind the bytes of MSG_WAITALL, descriptors there is no room for
+/* What a call cannot report is not lost: the end of a connection behind the bytes of MSG_WAITALL, descriptors there is no room for
  * the numbers of, what UDP_CORK has kept back. */
 #include "../t.h"
 #include <netinet/in.h>

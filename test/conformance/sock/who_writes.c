@@ -1,4 +1,4 @@
-/* SCM_CREDENTIALS of what is written without saying who: the process that writes, not the one that made the socket. */
+/* SCM_CREDENTIALS of what is written without naming who: the process that writes, not the one that made the socket. */
 #include "t.h"
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 
 static pid_t maker;
 
-/* Receives one byte and says whose it is. */
+/* Receives one byte and prints whose it is. */
 static void receive(const char *how, int from, pid_t writer)
 {
 	char b[8], room[CMSG_SPACE(sizeof(struct ucred))] = {0};

@@ -23,7 +23,7 @@ int main(void)
 	timer_t t, second;
 	siginfo_t i;
 	sigset_t m;
-	/* One that tells nobody. */
+	/* One that notifies nobody. */
 	R(timer_create(CLOCK_MONOTONIC, &none, &t));
 	R(timer_settime(t, 0, &nano, 0));
 	t_ms(5);
@@ -56,7 +56,7 @@ int main(void)
 	T(sigwaitinfo(&m, &i) == SIGUSR1 && i.si_timerid == (long)t);
 	R(timer_delete(t));
 	R(sigtimedwait(&m, &i, &z));
-	/* Ignored it stands, and goes on with a handler. (Handled at each nanosecond it would leave its program no time.) */
+	/* Ignored it pauses, and goes on with a handler. (Handled at each nanosecond it would leave its program no time.) */
 	sigprocmask(SIG_UNBLOCK, &m, 0);
 	signal(SIGUSR1, SIG_IGN);
 	R(timer_create(CLOCK_MONOTONIC, &by, &t));

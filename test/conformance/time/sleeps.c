@@ -44,7 +44,7 @@ int main(void)
 	N(clock_nanosleep(CLOCK_BOOTTIME, 0, &t, 0));
 	S(t_errno(clock_nanosleep(99, 0, &t, 0)));
 	S(t_errno(clock_nanosleep(CLOCK_THREAD_CPUTIME_ID, 0, &t, 0)));
-	/* What the C library says by itself, the call says otherwise; the others are clocks to be read. */
+	/* What the C library reports by itself, the call reports otherwise; the others are clocks to be read. */
 	R(syscall(SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, 0, &t, 0));
 	R(syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC_RAW, 0, &t, 0));
 	R(syscall(SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, 0, 8, 0));

@@ -1,4 +1,4 @@
-/* timer_create(2) that cannot say the timer's number: nothing of the timer is left. */
+/* timer_create(2) that cannot store the timer's number: nothing of the timer is left. */
 #include "../t.h"
 static int timers(void)
 {

@@ -10,7 +10,7 @@ static void h(int n)
 	tell(t_sig(n));
 	tell(" ");
 }
-/* What was heard, told at the end: the leader talks meanwhile. */
+/* What was heard, printed at the end: the leader talks meanwhile. */
 static char hear[4096];
 static int heard;
 static void wait_for(const char *w)

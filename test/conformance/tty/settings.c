@@ -52,7 +52,7 @@ int main(void)
 	struct old o;
 	must(ioctl(s, GETS, &o));
 	say("%o\n", o.c);
-	/* The old layout says no numbers; there is no line that could have five bits. */
+	/* The old layout holds no numbers; there is no line that could have five bits. */
 	R(ioctl(s, SETS, &o));
 	show();
 	o.c = 015 | 0400;

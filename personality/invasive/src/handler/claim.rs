@@ -9,7 +9,7 @@ use crate::Thread;
 use crate::system::ThreadExt;
 use crate::tile::ClaimId;
 
-/// The claim a `claim_t` stands for.
+/// The claim that a `claim_t` names.
 fn claim_of(word: usize) -> Option<ClaimId> {
     ClaimId::try_from(word).ok().filter(|id| (1..CLAIM_LIMIT).contains(id))
 }

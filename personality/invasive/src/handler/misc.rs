@@ -9,7 +9,7 @@ use super::{FAILED, write};
 use crate::Thread;
 use crate::switch::{self, bad_address};
 
-/// What the empty calls answer, as the thesis has it.
+/// What the empty calls return, as the thesis has it.
 const EMPTY: usize = 42;
 
 pub fn empty_0(_: &Thread) -> usize {
@@ -31,7 +31,7 @@ pub fn empty_5(_: &Thread, _: usize, _: usize, _: usize, _: usize, _: usize) -> 
     EMPTY
 }
 
-/// Also shows that all six words arrive: six times 7 is what the others answer, and any other six words answer their sum, weighted
+/// Also shows that all six words arrive: six times 7 return what the others do, and any other six words return their sum, weighted
 /// by place.
 pub fn empty_6(_: &Thread, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> usize {
     // One by one: as arrays they would be compared in memory, and that would be most of the call.

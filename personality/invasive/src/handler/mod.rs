@@ -46,7 +46,7 @@ fn ilet(thread: &Thread, ilet: UserPtr<Ilet>) -> Ilet {
     ilet.read(thread.user()).unwrap_or_else(|_| bad_address(thread, ilet.addr()))
 }
 
-/// The same, where a null pointer stands for none.
+/// The same, where a null pointer means none.
 fn maybe_ilet(thread: &Thread, at: UserPtr<Ilet>) -> Option<Ilet> {
     at.non_null().map(|at| ilet(thread, at))
 }

@@ -123,7 +123,7 @@ impl L4 for Program {
     }
 }
 
-/// Answers every message with all of memory, where it is.
+/// Replies to every message with all of memory, where it is.
 fn sigma0() -> Program {
     let reply = Ipc { send: MAP, receive: OPEN, words: Some([0, ALL]), ..CALL };
     Program::new().wait().label("next").ipc(reply).jump("next")

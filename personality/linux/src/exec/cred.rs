@@ -25,7 +25,7 @@ pub struct Rights {
     pub differs: bool,
 }
 
-/// The rights of a program. `set_id` says whether the file's mount allows its set-ID bits to count, `shared` whether another process
+/// The rights of a program. `set_id` is whether the file's mount allows its set-ID bits to count, `shared` whether another process
 /// shares the caller's root, directory and umask (CLONE_FS): without CAP_SETUID, nothing is gained then.
 pub fn for_program(old: &Cred, file: &Perm, set_id: bool, shared: bool) -> Rights {
     let mut new = old.clone();

@@ -41,7 +41,7 @@ fn read_exact(source: Source<'_>, mut offset: u64, mut out: &mut [u8], short: Er
     Ok(())
 }
 
-/// The header at the start of a file, and whether it is one of ELF32. The machine says that, which is at the same place in both:
+/// The header at the start of a file, and whether it is one of ELF32. The machine decides that, which is at the same place in both:
 /// Linux looks at neither class nor byte order. `None` when the file is too short.
 fn read_header(start: &[u8]) -> Option<(Header, bool)> {
     let (header, _) = Header::read_from_prefix(start).ok()?;
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Every byte of the headers with every value of a telling set: an answer, never a panic.
+    /// Every byte of the headers with every value of a telling set: a result, never a panic.
     #[test]
     fn survives_mutation() {
         let good = sample();

@@ -7,7 +7,7 @@ use janua_abi::linux::{Errno, Result};
 /// Bytes at the start of a file that exec looks at.
 pub const LOOK: usize = 256;
 
-/// What a script's first line says.
+/// What a script's first line specifies.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
     pub interpreter: Vec<u8>,

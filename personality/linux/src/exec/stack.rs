@@ -13,7 +13,7 @@ use janua_port::{Machine, PAGE, UserMemory};
 use super::args::Strings;
 use crate::x86::i386::vdso::Vdso;
 
-/// What the auxiliary vector tells, besides what the machine and the stack itself give.
+/// What the auxiliary vector holds, besides what the machine and the stack itself give.
 pub struct Handed<'a> {
     /// Address, size and number of the program headers.
     pub headers: (usize, usize, usize),

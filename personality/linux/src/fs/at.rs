@@ -126,7 +126,7 @@ fn cached<R>(
     }
 }
 
-/// Opens a path that exists, if the cache can tell what it names.
+/// Opens a path that exists, if the cache knows what it names.
 pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Option<Result<Arc<OpenFile>>> {
     let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     let (vfs, caller) = (vfs(thread), thread.caller());
@@ -135,14 +135,14 @@ pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Op
         Walked::Done(found) => Some(found.and_then(open)),
         Walked::Trusted(trusted) => {
             let opened = vfs.open_trusted(&caller, &thread.ext.cred(), &trusted, path, how);
-            // What went wrong is said by a walk that asks for each name.
+            // What went wrong is reported by a walk that asks for each name.
             opened.ok().map(Ok)
         }
         Walked::All(..) => None,
     }
 }
 
-/// What a path names, if the cache can tell.
+/// What a path names, if the cache knows that.
 pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<Result<Path>> {
     let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     match cached(thread, dir, path, follow, place, |_, _| None)? {
@@ -225,7 +225,7 @@ pub fn itself(thread: &Thread, dir: DirFd) -> Result<Path> {
     vfs(thread).place_of(&file)
 }
 
-/// Reads a path; with `empty` a null pointer stands for "" too.
+/// Reads a path; with `empty` a null pointer means "" too.
 pub fn read_path(thread: &Thread, path: UserStr, empty: bool) -> Result<Vec<u8>> {
     if empty && path.is_null() {
         return Ok(Vec::new());

@@ -142,7 +142,7 @@ fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Resul
         return Err(Errno::EPERM);
     }
     if !access::owns(&perm, &cred) {
-        // Others may say "now", if they may write.
+        // Others may set "now", if they may write.
         if times != [Time::Now; 2] {
             return Err(Errno::EPERM);
         }

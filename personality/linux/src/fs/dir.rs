@@ -20,7 +20,7 @@ use super::at::{self, CWD, Mode};
 use crate::Thread;
 use crate::thread::ThreadExt;
 
-/// Most bytes of records gathered for one call; a larger buffer is answered in part.
+/// Most bytes of records gathered for one call; a larger buffer is filled in part.
 const GATHERED_MOST: usize = 32 * 1024;
 
 /// Lists an open directory from its position on: bytes stored. `encode` appends an entry's record; the records go to the guest
@@ -118,7 +118,7 @@ fn encode_wide(entry: &DirEntry<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 8][..len - 19 - name.len()]);
 }
 
-/// The same with inode numbers as stat(2) tells them to 32-bit programs.
+/// The same with inode numbers as stat(2) reports them to 32-bit programs.
 pub fn getdents64_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
     list(thread, fd, out, size, 16, |entry, out| encode_wide(&DirEntry { ino: fold_ino(entry.ino).into(), ..*entry }, out))
 }

@@ -203,7 +203,7 @@ impl Arg for Request {
     }
 }
 
-/// ioctl(2): what every file knows is answered here, the rest by the file. ENOTTY for what it does not know.
+/// ioctl(2): what every file knows is handled here, the rest by the file. ENOTTY for what it does not know.
 pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<usize> {
     ioctl_by(thread, &thread.caller(), fd, request, arg)
 }
@@ -271,7 +271,7 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
     }
 }
 
-/// ioctl_ficlone(2): no file system here can share blocks between files. EOPNOTSUPP, after what is said of the files first.
+/// ioctl_ficlone(2): no file system here can share blocks between files. EOPNOTSUPP, after the errors about the files.
 fn clone_file(thread: &Thread, to: &OpenFile, from: i32) -> Result<usize> {
     let from = fd::get(thread, Fd(from))?;
     if from.flags() & flags::O_PATH != 0 {

@@ -30,7 +30,7 @@ mod extended {
     pub const HASATTR: u32 = 0x8000_0000;
     /// All that Linux knows.
     pub const KNOWN: u32 = 0x8001_fffb;
-    /// What says nothing without a size beside it, or is never set from outside.
+    /// What means nothing without a size beside it, or is never set from outside.
     pub const WITHOUT_EFFECT: u32 = PREALLOC | EXTSIZE | EXTSZINHERIT | COWEXTSIZE | HASATTR;
 }
 

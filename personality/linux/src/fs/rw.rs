@@ -135,7 +135,7 @@ fn cut(cut: Cut, interrupted: Errno) -> Errno {
     }
 }
 
-/// Reads, waiting for the first bytes unless the file or `nowait` says not to.
+/// Reads, waiting for the first bytes unless the file or `nowait` forbids it.
 pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, nowait: bool) -> Result<usize> {
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), false)?;

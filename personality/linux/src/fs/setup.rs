@@ -34,11 +34,11 @@ fn as_user(kernel: &Kernel) -> Itself {
 }
 
 /// How an image mounts the machine's disk, whose files get the device number: the file system, or the end of a sentence that
-/// says why not.
+/// states why not.
 pub type MountDisk =
     fn(&'static dyn Machine, &'static dyn BlockDevice, u64) -> core::result::Result<Arc<dyn FileSystem>, String>;
 
-/// The name space with its root mounted: `mount` is the first of the configuration. Root and working directory of the answer are
+/// The name space with its root mounted: `mount` is the first of the configuration. Root and working directory of the result are
 /// "/". The error is a sentence for the person outside.
 pub fn root(
     machine: &'static dyn Machine,
@@ -98,7 +98,7 @@ fn made_root(vfs: &Vfs, mount: &BootMount) -> Result<Path> {
     Ok(place)
 }
 
-/// Mounts the rest of the configuration and moves the first working directory where it says. The error is a sentence for the
+/// Mounts the rest of the configuration and moves the first working directory as it specifies. The error is a sentence for the
 /// person outside.
 pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
     let vfs = &kernel.vfs;

@@ -23,7 +23,7 @@ struct Announcer {
     fd: i32,
 }
 
-/// Tells of urgent data.
+/// Announces urgent data.
 struct UrgentAnnouncer {
     owner: Arc<Mutex<SignalOwner>>,
     kernel: Weak<Kernel>,

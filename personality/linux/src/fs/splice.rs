@@ -227,7 +227,7 @@ async fn from_pipe(
     Ok(done)
 }
 
-/// Writes until all is written or an error says why not: as on Linux what a write takes in part is tried once more, which is when
+/// Writes until all is written or an error stops it: as on Linux what a write takes in part is tried once more, which is when
 /// SIGXFSZ comes.
 async fn write_rest(
     thread: &Thread,

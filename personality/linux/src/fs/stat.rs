@@ -92,7 +92,7 @@ pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u
     out.write(thread.user(), &extended(thread, dir, path, flags, mask)?)
 }
 
-/// What statx(2) answers.
+/// What statx(2) reports.
 pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32) -> Result<Statx> {
     if mask & bits::RESERVED != 0 {
         return Err(Errno::EINVAL);

@@ -42,7 +42,7 @@ impl Source<'_> {
     }
 }
 
-/// Unpacks the archive behind `fd` below `root`. Directories stand before what is in them. EINVAL for an archive that is broken,
+/// Unpacks the archive behind `fd` below `root`. Directories come before what is in them. EINVAL for an archive that is broken,
 /// ENOSPC or ENOMEM when there is no room for it.
 pub fn unpack(vfs: &Vfs, caller: &dyn Caller, root: &Path, host: &dyn Host, fd: HostFd) -> Result<()> {
     let source = Source { host, fd };

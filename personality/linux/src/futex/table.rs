@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 const BUCKETS: usize = 256;
 
-/// How a wait stands.
+/// The state of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Waiting {
@@ -161,7 +161,7 @@ impl Both<'_> {
 }
 
 impl FutexTable {
-    /// Queues a waiter if `check` (which looks at the word) says so.
+    /// Queues a waiter if `check` (which looks at the word) succeeds.
     pub fn enqueue(&self, entry: Entry, check: impl FnOnce() -> Result<()>) -> Result<()> {
         let at = bucket_of(&entry.key);
         let bucket = &self.buckets[at];
@@ -317,7 +317,7 @@ impl FutexTable {
         queues.locks.iter().find(|lock| lock.key == *key).map(|lock| lock.owner)
     }
 
-    /// Hands a lock to the next waiter, whose tid its word has already. Answers whom to wake.
+    /// Hands a lock to the next waiter, whose tid its word has already. Returns whom to wake.
     pub fn hand_over(&self, queues: &mut Queues, key: &FutexKey) -> Option<Waker> {
         let at = queues.locks.iter().position(|lock| lock.key == *key)?;
         let lock = &mut queues.locks[at];

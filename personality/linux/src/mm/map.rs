@@ -25,7 +25,7 @@ fn prot(thread: &Thread, word: u32) -> (Prot, bool) {
     (Prot { read, write: word & PROT_WRITE != 0, exec: word & PROT_EXEC != 0 || implied }, implied)
 }
 
-/// Makes a mapping or changes one; where it may not be executable and nobody has said so in the call, without that right.
+/// Makes a mapping or changes one; where it may not be executable and the call does not ask for that, without that right.
 fn with_rights<T>((prot, implied): (Prot, bool), mut call: impl FnMut(Prot) -> Result<T>) -> Result<T> {
     match call(prot) {
         Err(Errno::EACCES | Errno::EPERM) if implied => call(Prot { exec: false, ..prot }),

@@ -64,7 +64,7 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
 }
 
 /// Walks the remote ranges in pieces of at most `piece` bytes, for each of which `step` asks for the right anew: the process may have become
-/// another's by then, or be gone. What was moved before something failed is the answer.
+/// another's by then, or be gone. What was moved before something failed is the result.
 fn transfer(
     thread: &Thread,
     ranges: UserPtr<impl Layout<[usize; 2]>>,

@@ -49,7 +49,7 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
     let begun = machine.clock().monotonic();
     let tolerance = accounts.memory.limit() / TOLERANCE;
     let Some((over, left)) = accounts.excess(machine, tolerance) else {
-        // Somebody has gone beyond it meanwhile; or nobody can tell what is resident here, and then looking on does not help.
+        // Somebody has gone beyond it meanwhile; or what is resident here is not known, and then looking on does not help.
         let tells = || machine.resident_guests(None).is_some();
         return accounts.stop_watch().then(|| if tells() { 0 } else { begun + LONGEST });
     };

@@ -22,7 +22,7 @@ pub(super) fn deadline(thread: &Thread, socket: &dyn Socket, send: bool) -> Opti
     Some(thread.machine().clock().monotonic().saturating_add(limit))
 }
 
-/// What a wait that a signal ends answers: a call with a timeout is not restarted, it would wait anew (signal(7)).
+/// What a wait that a signal ends returns: a call with a timeout is not restarted, it would wait anew (signal(7)).
 pub(super) fn interrupted(deadline: Option<u64>) -> Errno {
     if deadline.is_some() { Errno::EINTR } else { Errno::ERESTARTSYS }
 }

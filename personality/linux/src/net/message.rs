@@ -71,7 +71,7 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
     Ok(())
 }
 
-/// A process may say that it is itself, by any of its ids; a privileged one may say anything but a task that is not there. EPERM, ESRCH.
+/// A process may name itself, by any of its ids; a privileged one may name anything but a task that is not there. EPERM, ESRCH.
 fn check_cred(thread: &Thread, said: Ucred) -> Result<()> {
     let own = thread.ext.cred();
     let pid = said.pid == thread.task.pid || own.capable(cap::SYS_ADMIN);

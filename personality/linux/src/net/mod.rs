@@ -41,7 +41,7 @@ pub(crate) fn system(machine: &'static dyn Machine, net: BootNet) -> NetSystem {
 /// An open socket: the description, which is one.
 pub(crate) struct Open {
     file: Arc<OpenFile>,
-    /// It is waited for whatever its O_NONBLOCK says, as operations of rings do.
+    /// It is waited for whatever its O_NONBLOCK is, as operations of rings do.
     waits: bool,
 }
 
@@ -59,7 +59,7 @@ impl Open {
         Ok(Open { file, waits: true })
     }
 
-    /// Whether calls answer EAGAIN where they would wait.
+    /// Whether calls return EAGAIN where they would wait.
     fn nonblocking(&self) -> bool {
         self.file.nonblocking() && !self.waits
     }
@@ -93,7 +93,7 @@ pub(crate) fn read_addr(thread: &Thread, addr: UserPtr<u8>, len: i32) -> Result<
     SockAddr::decode(&bytes[..len])
 }
 
-/// Copies an address out, cut to the room the program says there is; the whole length goes to `len`.
+/// Copies an address out, cut to the room the program gives; the whole length goes to `len`.
 pub(crate) fn write_addr(thread: &Thread, addr: &SockAddr, to: UserPtr<u8>, len: UserPtr<i32>) -> Result<()> {
     let room = usize::try_from(len.read(thread.user())?).map_err(|_| Errno::EINVAL)?;
     let raw = addr.encode();

@@ -48,7 +48,7 @@ impl Message for MsgHdr32 {
 /// A `struct mmsghdr`, which begins with its message.
 pub trait Messages {
     type One: Message;
-    /// Where the count of bytes stands.
+    /// Where the count of bytes is.
     const LEN: usize;
 }
 
@@ -168,7 +168,7 @@ async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32
     Ok(sum.unwrap_or_default())
 }
 
-/// The answer of a receive: with MSG_TRUNC the length the message had.
+/// The result of a receive: with MSG_TRUNC the length the message had.
 fn answer(received: &Received, flags: u32) -> usize {
     if flags & msg::TRUNC != 0 { received.full } else { received.len }
 }
@@ -293,7 +293,7 @@ pub fn wanted<M: Message>(thread: &Thread, at: UserPtr<M>) -> Result<usize> {
     if hdr.iov_len > 1 { Err(Errno::EINVAL) } else { Ok(vector::<M>(thread, &hdr)?.total()) }
 }
 
-/// recvmsg(2) into this memory, whatever the header says of it. With `whole` all is there, in the form of [`RecvMsgOut`], and the header keeps what it says. How many
+/// recvmsg(2) into this memory, whatever the header names. With `whole` all is there, in the form of [`RecvMsgOut`], and the header stays as it is. How many
 /// bytes have been filled, and whether there was a message with something in it; EFAULT when the memory is too small.
 pub(crate) async fn recvmsg_into<M: Message>(
     thread: &Thread,

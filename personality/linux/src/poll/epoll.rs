@@ -165,7 +165,7 @@ async fn wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32,
     match thread.wait_polling(deadline, collect).await {
         Ok(result) => result,
         Err(Cut::TimedOut) => Ok(0),
-        // Never made again, whatever SA_RESTART says (signal(7)).
+        // Never made again, even with SA_RESTART (signal(7)).
         Err(Cut::Interrupted) => Err(Errno::EINTR),
     }
 }

@@ -75,7 +75,7 @@ pub fn deadline(thread: &Thread, nanos: u64) -> Nanos {
     if nanos == 0 { 0 } else { thread.machine().clock().monotonic().saturating_add(nanos) }
 }
 
-/// Has `store` tell the program what is left of a wait's time, if it set one and wants to know (STICKY_TIMEOUTS of personality(2) says
+/// Has `store` give the program what is left of a wait's time, if it set one and wants to know (STICKY_TIMEOUTS of personality(2) means
 /// that it does not). Whether it could not be reported.
 fn report_rest(thread: &Thread, deadline: Option<Nanos>, store: impl FnOnce(Nanos) -> Result<()>) -> bool {
     const STICKY_TIMEOUTS: u32 = 0x0400_0000;

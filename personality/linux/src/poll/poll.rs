@@ -87,7 +87,7 @@ async fn wait(thread: &Thread, fds: UserPtr<PollFd>, count: u32, deadline: Optio
             list.push(Watched { file, wanted: u32::from(fd.events) | ALWAYS, ready: 0 });
         }
     }
-    // A bad descriptor is an answer of its own: look once.
+    // A bad descriptor is a result of its own: look once.
     let result = match super::wait(thread, &mut list, if bad > 0 { Some(0) } else { deadline }).await {
         Ok(ready) => Ok(ready + bad),
         Err(_) if bad > 0 => Ok(bad),

@@ -53,7 +53,7 @@ pub fn info(subject: &Subject, fd: i32, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// What a file of its kind has to tell.
+/// What a file of its kind has to show.
 fn own_lines(file: &OpenFile, text: &mut Text) {
     if let Some(InotifyFile(instance)) = file.downcast() {
         for (wd, place, mask) in instance.list() {

@@ -21,7 +21,7 @@ pub fn name((start, end): Range) -> String {
     format!("{start:x}-{end:x}")
 }
 
-/// The addresses a name stands for, as [`name`] writes them.
+/// The addresses that a name gives, as [`name`] writes them.
 pub fn range(text: &[u8]) -> Option<Range> {
     let (start, end) = core::str::from_utf8(text).ok()?.split_once('-')?;
     let word = |text: &str| usize::from_str_radix(text, 16).ok();

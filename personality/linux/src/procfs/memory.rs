@@ -100,7 +100,7 @@ const LOCKED: usize = 17;
 const _: () = assert!(Residency::NAMES[PSS].len() == 3 && LOCKED + 1 == Residency::NAMES.len());
 
 impl Resident {
-    /// `None` when the machine does not tell.
+    /// `None` when the machine does not report it.
     fn of(subject: &Subject) -> Option<Resident> {
         let mut all = Vec::new();
         subject.seat().ok()?.context()?.residency(&mut |one| all.push(*one)).ok()?;
@@ -160,7 +160,7 @@ fn show(amounts: &Amounts, text: &mut Text) {
     }
 }
 
-/// /proc/PID/smaps: sizes, flags, and what is resident where the machine tells.
+/// /proc/PID/smaps: sizes, flags, and what is resident where the machine reports it.
 pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
     let Ok(mm) = mm(subject) else { return Ok(()) };
     let resident = Resident::of(subject);
@@ -184,7 +184,7 @@ pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// /proc/PID/smaps_rollup: the sums. ESRCH when the machine does not tell, or there is no memory.
+/// /proc/PID/smaps_rollup: the sums. ESRCH when the machine does not report them, or there is no memory.
 pub fn smaps_rollup(subject: &Subject, text: &mut Text) -> Result<()> {
     let regions = mm(subject)?.regions();
     let resident = Resident::of(subject).ok_or(Errno::ESRCH)?;

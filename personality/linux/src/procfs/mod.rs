@@ -201,7 +201,7 @@ pub enum Look {
     Free,
     /// The right to look into the process whenever it is read.
     Guarded,
-    /// That right when it is opened. It tells of the program that runs then and nothing of its successors.
+    /// That right when it is opened. It shows the program that runs then and nothing of its successors.
     Program,
 }
 
@@ -360,7 +360,7 @@ enum What {
     /// The directory of a process or thread.
     Home,
     Entry(&'static Entry),
-    /// A descriptor: its link, or what fdinfo tells of it.
+    /// A descriptor: its link, or what fdinfo shows of it.
     Fd(i32),
     FdInfo(i32),
     /// The link of a mapping of a file.
@@ -412,7 +412,7 @@ impl Node {
     }
 
     /// A directory has one for each directory in it besides its own two: programs count threads and processes by that, and need not look
-    /// for directories where there are none. Those of /proc/sys have one, which says that it means nothing.
+    /// for directories where there are none. Those of /proc/sys have one, which shows that it means nothing.
     fn links(&self, subject: &Subject) -> u32 {
         let kinds = |entries: &[Entry]| entries.iter().filter(|entry| entry.file_kind() == FileKind::Directory).count();
         let within = match self.what {
@@ -494,7 +494,7 @@ impl Node {
 
 use What::Root;
 
-/// The process whose directory (/proc/PID) a file is: it can stand for the process where a pidfd does. EBADF for another file,
+/// The process whose directory (/proc/PID) a file is: it can name the process where a pidfd does. EBADF for another file,
 /// ESRCH when the process is gone.
 pub fn process_of(file: &OpenFile) -> Result<Arc<Task>> {
     let inode: &dyn Any = &**file.inode().ok_or(Errno::EBADF)?;
@@ -753,7 +753,7 @@ fn written(subject: &Subject, path: &Path) -> Vec<u8> {
     path.write(&subject.root()).display()
 }
 
-/// What stands for an open file: its path, or its label.
+/// What names an open file: its path, or its label.
 fn name_of(subject: &Subject, file: &OpenFile) -> Vec<u8> {
     match &file.path {
         Some(path) => written(subject, path),

@@ -34,7 +34,7 @@ pub struct PageMap {
 }
 
 impl PageMap {
-    /// ESRCH for a process without memory, ENOENT where the machine does not tell.
+    /// ESRCH for a process without memory, ENOENT where the machine does not report it.
     pub fn new(subject: &Subject) -> Result<PageMap> {
         let task = subject.task()?;
         mm(subject)?;

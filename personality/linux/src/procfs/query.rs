@@ -55,7 +55,7 @@ pub fn answers(entry: &Entry) -> bool {
     entry.name == "maps"
 }
 
-/// Answers the request. EINVAL, E2BIG, ESRCH, ENOENT, ENAMETOOLONG, EFAULT.
+/// Handles the request. EINVAL, E2BIG, ESRCH, ENOENT, ENAMETOOLONG, EFAULT.
 pub fn answer(subject: &Subject, caller: &dyn Caller, arg: usize) -> Result<usize> {
     let user = caller.user();
     let size = usize::try_from(UserPtr::<u64>::new(arg).read(user)?).unwrap_or(usize::MAX);

@@ -14,7 +14,7 @@ use super::{Subject, Text};
 use crate::process::State;
 use crate::time::cpu;
 
-/// Bytes the host holds in memory for the process; 0 when it does not say.
+/// Bytes the host holds in memory for the process; 0 when it does not report them.
 pub fn resident(subject: &Subject) -> u64 {
     let Ok(seat) = subject.seat() else { return 0 };
     seat.context().and_then(|context| context.resident()).unwrap_or(0)
@@ -80,7 +80,7 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let id = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
     // Signal sets are shown as far as they fit 31 bits, as ever.
     let few = |set: SigSet| set.0 & 0x7fff_ffff;
-    // Where the program is in memory, and how it ended, is not for everybody: 1 stands for where its code begins and ends.
+    // Where the program is in memory, and how it ended, is not for everybody: 1 is shown for where its code begins and ends.
     let open = subject.is_for_tracer();
     let shown = |word: usize| if open { word } else { 0 };
     let code = |word: usize| if open { word } else { usize::from(mm.is_some()) };

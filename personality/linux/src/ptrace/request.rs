@@ -302,7 +302,7 @@ pub fn peek_signals<S: Layout<SigInfo>>(thread: &Thread, tracee: &Tracee, args: 
     Ok(copied)
 }
 
-/// PTRACE_GET_SYSCALL_INFO: how many bytes there are to tell.
+/// PTRACE_GET_SYSCALL_INFO: how many bytes there are to report.
 fn call_info(thread: &Thread, tracee: &Tracee, room: usize, data: usize) -> Result<usize> {
     let info = with_stop(tracee, |state| {
         let kind = state.stop.map_or(Kind::Event, |stop| stop.kind);

@@ -449,7 +449,7 @@ pub fn trap(thread: &Thread, frame: &mut Frame) -> bool {
     begin(thread, frame, stop, tracee.seized.then_some(0))
 }
 
-/// A stop of the process is over: a tracee that was seized is to say so. Under the lock of the group.
+/// A stop of the process is over: a tracee that was seized is to report it. Under the lock of the group.
 pub fn continued(seat: &Seat) {
     if let Some(tracee) = seat.trace.tracee()
         && tracee.seized

@@ -67,7 +67,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
     pub kind: Kind,
-    /// What wait(2) tells of it, as an exit code.
+    /// What wait(2) reports of it, as an exit code.
     pub code: u32,
     /// `None` where Linux has none: then it is a stop of the whole process.
     pub info: Option<SigInfo>,
@@ -80,7 +80,7 @@ pub struct Poke {
     pub done: Option<Result<()>>,
 }
 
-/// What tracer and tracee tell each other.
+/// What tracer and tracee exchange.
 #[derive(Default)]
 pub struct State {
     /// False once it is let go.

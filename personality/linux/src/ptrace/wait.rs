@@ -13,7 +13,7 @@ use crate::task::exit::{self, Letters};
 use crate::task::wait::{Found, Which, found};
 use crate::thread::ThreadExt;
 
-/// Looks for a tracee with news, a stop or an end; `any` becomes true when there is one to wait for. The letters are to be sent once
+/// Looks for a tracee with an event, a stop or an end; `any` becomes true when there is one to wait for. The letters are to be sent once
 /// the tree's lock is gone.
 pub fn look(thread: &Thread, tree: &mut Tree, which: &Which, options: u32, any: &mut bool) -> Option<(Letters, Found)> {
     let mut ended: Option<(Arc<Tracee>, u32)> = None;

@@ -6,7 +6,7 @@ use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;
 use janua_rt::Mutex;
 
-/// What happens when nobody has said otherwise (signal(7)).
+/// What happens by default (signal(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
     Terminate,

@@ -141,7 +141,7 @@ struct Segment {
     rights: u32,
 }
 
-/// What the machine tells of memory: ranges in order, with the pages they have and which of them are the process' own.
+/// What the machine reports of memory: ranges in order, with the pages they have and which of them are the process' own.
 struct Pages(Vec<Range>);
 
 struct Range {
@@ -152,7 +152,7 @@ struct Range {
 }
 
 impl Pages {
-    /// `None` where the machine does not tell.
+    /// `None` where the machine does not report it.
     fn of(thread: &Thread) -> Option<Pages> {
         let index = |wanted: &str| Residency::NAMES.iter().position(|name| *name == wanted);
         let (resident, own, swapped) = (index("Rss")?, index("Anonymous")?, index("Swap")?);

@@ -167,7 +167,7 @@ pub fn tgkill(thread: &Thread, tgid: i32, tid: i32, signal: Signal) -> Result<()
     send_to_thread(thread, &target, signal, by_me(thread, signal, si::TKILL))
 }
 
-/// What a program may say of itself: never that the kernel or a kill(2) sent it, except to itself.
+/// What a program may claim of itself: never that the kernel or a kill(2) sent it, except to itself.
 fn claimed(thread: &Thread, info: UserPtr<impl Layout<SigInfo>>, signal: u32, target: i32) -> Result<SigInfo> {
     let mut info = info.load(thread.user())?;
     info.signo = signal as i32;
@@ -223,7 +223,7 @@ pub fn pidfd_send_signal(
     };
     let signal = signal.or_none()?;
     let seat = pidfd.map_or(Ok(None), PidFd::target);
-    // What is not said otherwise goes to what the descriptor is of.
+    // Without a flag it goes to what the descriptor is of.
     let to_thread = flags & THREAD != 0 || flags == 0 && matches!(seat, Ok(Some(_)));
     let info = match info.non_null() {
         None => by_me(thread, signal, if to_thread { si::TKILL } else { si::USER }),

@@ -117,7 +117,7 @@ pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
         if info.signal() == SIGALRM {
             crate::time::interval::real_taken(&thread.task);
         }
-        // The signal of a timer that has been deleted or set anew since says nothing true any more.
+        // The signal of a timer that has been deleted or set anew since is no longer valid.
         if crate::time::posix::delivered(&thread.task, &mut info) {
             return Some(info);
         }

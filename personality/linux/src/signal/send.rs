@@ -288,7 +288,7 @@ fn resume(group: &mut Group) -> bool {
     let Some(stop) = group.stop.take() else { return false };
     for seat in &group.threads {
         seat.signals.stopped.store(false, Ordering::SeqCst);
-        // What a tracer wants it has said by the same flag, and before the thread may go on: it would get to its next call unseen.
+        // A tracer has asked by the same flag, and before the thread may go on: it would get to its next call unseen.
         if !seat.trace.is_on() {
             seat.clear_work(work::STOP);
         }
@@ -301,7 +301,7 @@ fn resume(group: &mut Group) -> bool {
     stop.complete
 }
 
-/// Tells all threads of a process to end with this wait status, unless that has been decided already. A stop is over.
+/// Has all threads of a process end with this wait status, unless that has been decided already. A stop is over.
 pub fn exit_group_locked(group: &mut Group, status: u32) {
     if matches!(group.state, State::Running) {
         group.state = State::Exiting(status);

@@ -92,7 +92,7 @@ pub async fn clone(
     // The call takes 32 bits of flags; the lowest eight are the exit signal.
     let flags = flags.0 & 0xffff_ffff;
     if flags & clone::PIDFD != 0 && flags & clone::PARENT_SETTID != 0 {
-        // Both answer through the same pointer.
+        // Both return through the same pointer.
         return Err(Errno::EINVAL);
     }
     let request = Request {

@@ -79,8 +79,8 @@ fn exit_code(status: u32) -> u8 {
     if signal != 0 { 128 + signal as u8 } else { (status >> 8) as u8 }
 }
 
-/// What a thread does with its memory before it loses it, by its end or by exec: gives up its robust locks, and stores 0 where
-/// set_tid_address(2) said, for the thread that joins it.
+/// What a thread does with its memory before it loses it, by its end or by exec: gives up its robust locks, and stores 0 at
+/// set_tid_address(2)'s address, for the thread that joins it.
 pub fn leave_memory(thread: &Thread) {
     futex::robust::exit_robust_list(thread);
     let address = thread.clear_child_tid.swap(0, Ordering::Relaxed);
@@ -221,7 +221,7 @@ fn end_process(thread: &Thread, status: u32) {
         task.group.lock().state = State::Dead(status);
         ptrace::parent_learns(&mut tree, task);
         reap(&mut tree, task, &mut letters);
-        // The debugger, which ends with the sandbox, has first to tell.
+        // The debugger, which ends with the sandbox, has to report first.
         tree.tracee(task.pid).is_none_or(|tracee| tracee.tracer != DEBUGGER)
     };
     letters.deliver();
@@ -248,7 +248,7 @@ fn end_process(thread: &Thread, status: u32) {
     }
 }
 
-/// Leaves the file systems as they should be found, or says what is lost.
+/// Leaves the file systems as they should be found, or reports what is lost.
 fn finish_files(kernel: &Kernel) {
     for mount in kernel.vfs.mounts() {
         if let Err(errno) = mount.fs.finish() {

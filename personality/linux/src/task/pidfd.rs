@@ -53,7 +53,7 @@ impl PidFd {
         Some(self.seat().filter(|_| self.is_thread()).map_or(self.task.pid, |seat| seat.tid()))
     }
 
-    /// Whether nothing can be said of it any more: it has been waited for.
+    /// Whether nothing is known of it any more: it has been waited for.
     pub(super) fn is_gone(&self) -> bool {
         self.is_thread() && self.has_ended() || self.was_reaped()
     }

@@ -1,4 +1,4 @@
-//! PIDFD_GET_INFO: what a descriptor of a process tells of it (linux/pidfd.h).
+//! PIDFD_GET_INFO: what a descriptor of a process reports of it (linux/pidfd.h).
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -36,7 +36,7 @@ fn is(request: u32) -> bool {
     request & !(SIZE_MASK << SIZE_SHIFT) == REQUEST && (request >> SIZE_SHIFT & SIZE_MASK) as usize >= size_of::<Info>()
 }
 
-/// Answers requests to a process's descriptor. ENOTTY, EINVAL, EFAULT, ESRCH for one that was waited for, unless only its end is asked for.
+/// Handles requests to a process's descriptor. ENOTTY, EINVAL, EFAULT, ESRCH for one that was waited for, unless only its end is asked for.
 pub(super) fn ioctl(fd: &PidFd, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
     if !is(request) {
         return Err(Errno::ENOTTY);

@@ -38,7 +38,7 @@ pub fn join(thread: &Thread) -> bool {
     let complete = {
         let mut group = task.group.lock();
         if thread.trace.is_on() {
-            // A tracer has come since: what it wants, it has said by the same flag.
+            // A tracer has come since: it has asked by the same flag.
             return false;
         }
         thread.clear_work(work::STOP);

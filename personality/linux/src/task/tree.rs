@@ -119,7 +119,7 @@ impl Tree {
         children.into_iter().flat_map(move |children| children.range(range.clone())).map(|(_, child)| child)
     }
 
-    /// Enters a process: its `parent` and `pgrp` say where.
+    /// Enters a process, by its `parent` and `pgrp`.
     pub fn insert_process(&mut self, task: &Arc<Task>) {
         self.processes.insert(task.pid, task.clone());
         self.groups.entry(task.pgrp()).or_default().insert(task.pid, task.clone());

@@ -77,7 +77,7 @@ fn is_of_thread(thread: &Thread, tree: &Tree, child: &Task) -> bool {
     maker == Some(thread.tid())
 }
 
-/// Looks for a child with news. ECHILD when there is none to wait for at all.
+/// Looks for a child with an event. ECHILD when there is none to wait for at all.
 fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
     let kernel = &thread.kernel;
     let mut tree = kernel.tree.lock();

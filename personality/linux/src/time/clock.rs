@@ -205,7 +205,7 @@ pub fn times(thread: &Thread, place: UserPtr<impl Layout<Tms>>) -> Result<i64> {
     Ok((up / TICK) as i64)
 }
 
-/// STA_UNSYNC, and the answer that goes with it: nobody disciplines this clock.
+/// STA_UNSYNC, and the result that goes with it: nobody disciplines this clock.
 const STA_UNSYNC: i32 = 0x40;
 const TIME_ERROR: usize = 5;
 

@@ -26,7 +26,7 @@ pub fn of_thread(seat: &Seat) -> Nanos {
     now
 }
 
-/// Has a thread leave its figure behind, where the machine tells it to nobody else: one that runs does so at once, and one that
+/// Has a thread leave its figure behind, where the machine reports it to nobody else: one that runs does so at once, and one that
 /// waits uses nothing.
 pub fn ask(seat: &Seat) {
     if !seat.is_waiting() && seat.context().is_some_and(|context| context.cpu(false).is_none()) {

@@ -3,7 +3,7 @@
 //! A timer has at most one signal pending. While it is, the timer does not run: the expiries that were due meanwhile are counted
 //! as overruns when the signal is taken, and the timer goes on then ([`delivered`]). So a timer costs no more than its process
 //! takes, however short its interval. One whose signal is ignored goes on when the signal has a handler ([`heard`]); one that
-//! tells nobody (SIGEV_NONE) is only looked at when it is asked.
+//! notifies nobody (SIGEV_NONE) is only looked at when it is asked.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -62,7 +62,7 @@ struct Timer {
     value: u64,
     /// The thread that gets it; otherwise the process.
     thread: Option<Weak<Seat>>,
-    /// As it was asked for: the clock, how to tell (SIGEV_*) and by which signal.
+    /// As it was asked for: the clock, how to notify (SIGEV_*) and by which signal.
     asked: [i32; 3],
     /// In the time of the clock.
     progress: Progress,
@@ -108,7 +108,7 @@ impl Timer {
         }
     }
 
-    /// Puts the timer in the service's queue, or has its clock sampled; if it runs and tells anybody.
+    /// Puts the timer in the service's queue, or has its clock sampled; if it runs and notifies anybody.
     fn arm(&mut self, task: &Arc<Task>, id: i32) {
         self.cancel(task);
         if self.progress.next.is_none() || self.signal == 0 {

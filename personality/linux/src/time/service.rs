@@ -1,6 +1,6 @@
 //! Timers that make something happen: what is due, and when the next will be.
 //!
-//! The machine's service loop calls [`Timers::run`] and sleeps until the time it answers; a timer set to an earlier time wakes it
+//! The machine's service loop calls [`Timers::run`] and sleeps until the time it returns; a timer set to an earlier time wakes it
 //! ([`janua_port::Machine::wake_service`]). A target keeps its own truth: a notice too early or too often changes nothing.
 //!
 //! Lock order: a target's own lock, then `queue`; targets are notified with no lock held.
@@ -67,7 +67,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Tells `target` at `at` (monotonic), once.
+    /// Notifies `target` at `at` (monotonic), once.
     pub fn add(&self, kernel: &Kernel, at: Nanos, target: Target) -> Key {
         let (key, earliest) = {
             let mut queue = self.queue.lock();

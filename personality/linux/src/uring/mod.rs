@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | [`setup`], [`enter`], [`register`] | the calls |
-//! | [`ring`], [`memory`], [`resources`] | a ring: what its descriptor stands for, the memory shared with the program, what is registered |
+//! | [`ring`], [`memory`], [`resources`] | a ring: what its descriptor refers to, the memory shared with the program, what is registered |
 //! | [`submit`] | submissions: taken, checked, linked |
 //! | [`issuer`], [`op`], [`turn`] | what a thread has under way, one operation, and how operations begin, go on and end |
 //! | [`ops`] | what operations do |

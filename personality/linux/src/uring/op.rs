@@ -107,7 +107,7 @@ pub struct Op {
     pub sqe: Sqe,
     /// What the file is known by that it works on, 0 for none.
     pub file: usize,
-    /// The address of its iocb, of one that was submitted by io_submit(2), and the eventfd it tells.
+    /// The address of its iocb, of one that was submitted by io_submit(2), and the eventfd it signals.
     pub iocb: u64,
     pub event: Option<Arc<janua_object::OpenFile>>,
     pub terms: Mutex<Terms>,

@@ -1,7 +1,7 @@
 //! Who looks into the rings that programs need not announce (IORING_SETUP_SQPOLL).
 //!
 //! One thread of the kernel's for all of them. It reads how far the program has come, and reminds a thread of the program's, which takes what is there in its
-//! own memory: so this works wherever the kernel's threads reach no user memory. After some time in vain it tells the program that it sleeps, and does.
+//! own memory: so this works wherever the kernel's threads reach no user memory. After some time in vain it flags to the program that it sleeps, and does.
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};

@@ -331,7 +331,7 @@ impl Call<'_> {
         if self.ring.resources.lock().restrictions.is_some() {
             return Err(Errno::EBUSY);
         }
-        // No more than there are operations and register opcodes can say anything.
+        // No more than there are operations and register opcodes can mean anything.
         if self.arg == 0 || self.count > 256 {
             return Err(Errno::EINVAL);
         }

@@ -98,7 +98,7 @@ pub struct Resources {
     pub restrictions: Option<Restrictions>,
 }
 
-/// Tells an eventfd.
+/// Signals an eventfd.
 pub fn signal(event: &OpenFile) {
     if let Some(event) = event.downcast::<EventFd>() {
         event.signal(1);

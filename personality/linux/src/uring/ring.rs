@@ -1,4 +1,4 @@
-//! A ring: what its descriptor stands for.
+//! A ring: what its descriptor refers to.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
@@ -265,7 +265,7 @@ impl Ring {
         false
     }
 
-    /// Tells of the completions that have been posted. `inline`: by the call that submitted what is over.
+    /// Notifies of the completions that have been posted. `inline`: by the call that submitted what is over.
     pub fn tell(&self, access: &Access<'_>, inline: bool) {
         {
             let mut state = self.completions.lock();

@@ -1,4 +1,4 @@
-//! Taking submissions out of a ring. Each entry is copied once; which it is, and what it says, is the program's word.
+//! Taking submissions out of a ring. Each entry is copied once; which it is, and what it holds, is up to the program.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -72,7 +72,7 @@ pub struct Member {
     pub wrong: Option<Errno>,
     /// Of a limit: the time.
     pub time: Option<Time>,
-    /// Of io_submit(2): the address of its iocb, and the eventfd it tells.
+    /// Of io_submit(2): the address of its iocb, and the eventfd it signals.
     pub iocb: u64,
     pub event: Option<Arc<OpenFile>>,
 }
@@ -272,7 +272,7 @@ impl Turn<'_> {
     }
 }
 
-/// Tells the program whether the ring must be announced.
+/// Shows the program whether the ring must be announced.
 pub fn need_wakeup(ring: &Ring, on: bool) {
     ring.flag(&ring.shared.from_anywhere(), sq_ring::NEED_WAKEUP, on);
 }

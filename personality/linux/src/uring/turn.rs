@@ -41,7 +41,7 @@ impl<'a> Turn<'a> {
         Turn { issuer, owner, ring, access: ring.access(owner), inline, dressed: Cell::new(false) }
     }
 
-    /// Tells of what has ended.
+    /// Notifies of what has ended.
     pub fn end(self) {
         if self.dressed.get() {
             self.issuer.undress();

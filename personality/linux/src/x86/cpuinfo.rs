@@ -10,7 +10,7 @@ use janua_port::machine::processors;
 
 use crate::procfs::{Subject, Text};
 
-/// Features by the register and bit of CPUID that tells them: leaf 1 edx, leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 edx and ecx.
+/// Features by the register and bit of CPUID that shows them: leaf 1 edx, leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 edx and ecx.
 #[rustfmt::skip]
 const FEATURES: [&[(u32, &str)]; 5] = [
     &[
@@ -110,7 +110,7 @@ fn caches(is_amd: bool, most: u32) -> (u32, u32) {
     (last, 0)
 }
 
-/// The faults of the processor that CPUID tells of, or that all have that run ahead. Others are in registers that only the machine's
+/// The faults of the processor that CPUID shows, or that all have that run ahead. Others are in registers that only the machine's
 /// own kernel reads.
 fn bugs(is_amd: bool, text: &mut Text) {
     const SSB_NO: u32 = 1 << 26;

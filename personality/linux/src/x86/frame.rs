@@ -165,7 +165,7 @@ fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
 }
 
 /// Reads vector state from a frame; an area without the magic numbers counts as the legacy part alone. `before` are bytes that
-/// stand before it and are counted in the size it tells.
+/// come before it and are counted in the size it gives.
 pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
     let size = thread.machine().isa().fpu.size;
     let user = thread.user();
@@ -194,7 +194,7 @@ pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
     Ok(area)
 }
 
-/// rt_sigreturn(2): everything as the frame on the stack says, as far as user code may say it. A frame that cannot be read or
+/// rt_sigreturn(2): everything as the frame on the stack has it, as far as user code may set it. A frame that cannot be read or
 /// makes no sense ends in SIGSEGV.
 pub fn sigreturn(thread: &Thread, frame: &mut Frame) -> isize {
     match pop(thread, frame) {

@@ -45,7 +45,7 @@ const USER_CS: u64 = 0x33;
 const USER32_CS: u64 = 0x23;
 const USER_SS: u64 = 0x2b;
 
-/// Where an XSAVE area says which components it holds, and where software says which there can be.
+/// Where an XSAVE area names the components it holds, and where software names those there can be.
 const PRESENT: usize = 512;
 const POSSIBLE: usize = 464;
 
@@ -281,7 +281,7 @@ impl Registers {
         Ok(())
     }
 
-    /// What PTRACE_GET_SYSCALL_INFO tells at a stop of this kind.
+    /// What PTRACE_GET_SYSCALL_INFO reports at a stop of this kind.
     pub fn call(&self, kind: Kind) -> SyscallInfo {
         let general = &self.general;
         let number = [at::RDI, at::RSI, at::RDX, at::R10, at::R8, at::R9];

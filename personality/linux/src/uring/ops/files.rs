@@ -1,4 +1,4 @@
-//! Operations that are system calls as they stand.
+//! Operations that are system calls as they are.
 
 use janua_abi::linux::futex::FutexWaitv;
 use janua_abi::linux::i386::signal::SigInfo32;

@@ -83,7 +83,7 @@ fn is_priority(word: u16) -> bool {
     class <= 3 && (class != 0 || level == 0)
 }
 
-/// What can be said of a submission before it is made. EINVAL.
+/// What can be checked of a submission before it is made. EINVAL.
 pub fn check(sqe: &Sqe) -> Result<()> {
     if sqe.ioprio != 0 && !has_priority(sqe.opcode) {
         return Err(Errno::EINVAL);
@@ -246,7 +246,7 @@ async fn perform_on(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
     }
 }
 
-/// The end of what was to be done to a file that is none, or no socket: a send that tells of its memory does so all the same.
+/// The end of what was to be done to a file that is none, or no socket: a send that reports on its memory does so all the same.
 fn without_socket(op: &Op, errno: Errno) -> Reply {
     let reply = Reply::error(errno);
     if matches!(op.sqe.opcode, op::SEND_ZC | op::SENDMSG_ZC) { net::notified(op, reply) } else { reply }
@@ -267,7 +267,7 @@ async fn perform(op: &Op, thread: &Thread) -> Reply {
     }
 }
 
-/// What an operation that made a file answers: its number, where it is to have one.
+/// What an operation that made a file returns: its number, where it is to have one.
 fn place(turn: &Turn<'_>, double: &Thread, sqe: &Sqe, made: Fd) -> Result<usize> {
     put_away(&turn.ring.resources, turn.owner, double, sqe, made)
 }

@@ -129,7 +129,7 @@ pub async fn write(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     Reply::transfer(done, whole)
 }
 
-/// Waits until a file is ready, whatever its flags say. ECANCELED.
+/// Waits until a file is ready, whatever its flags are. ECANCELED.
 pub async fn wait_for(thread: &Thread, file: &OpenFile, events: u32) -> Result<()> {
     let step = |mut table: Option<&mut PollTable>| {
         if let Some(table) = &mut table {

@@ -21,7 +21,7 @@ use crate::signal::{self, altstack, set_mask};
 use crate::thread::ThreadExt;
 use crate::x86::frame::{FXSAVE_SIZE, read_fpu, save_fpu};
 
-/// What FSAVE's form adds before the vector state, and to the size the frame tells.
+/// What FSAVE's form adds before the vector state, and to the size the frame gives.
 const FSAVE: usize = size_of::<FpState32>();
 
 /// Pushes a frame for a handler and points the registers at it. EFAULT when the stack cannot take it.
@@ -215,7 +215,7 @@ fn save(thread: &Thread) -> Result<alloc::vec::Vec<u8>> {
     Ok(whole)
 }
 
-/// Loads the state from a frame. What FSAVE's form says of the x87 registers counts.
+/// Loads the state from a frame. What FSAVE's form has of the x87 registers counts.
 fn load(thread: &Thread, at: usize) -> Result<()> {
     let registers = thread.registers()?;
     if at == 0 || thread.machine().isa().fpu.size < FXSAVE_SIZE {

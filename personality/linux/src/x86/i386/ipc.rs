@@ -1,4 +1,4 @@
-//! System V IPC: ipc(2), which stands for all its calls, and those whose words differ.
+//! System V IPC: ipc(2), the one entry to all its calls, and those whose words differ.
 
 use janua_abi::linux::i386::ipc::{MsqidDs32, SemidDs32, ShmInfo32, ShmInfo6432, ShmidDs32};
 use janua_abi::linux::i386::time::TimeSpec32;

@@ -119,7 +119,7 @@ pub fn readahead(thread: &Thread, fd: Fd, low: u32, high: u32, count: usize) -> 
     fs::sync::readahead(thread, fd, wide(low, high), count)
 }
 
-/// The size a program says its `struct statfs64` has. EINVAL.
+/// The size a program gives for its `struct statfs64`. EINVAL.
 fn check_statfs(size: usize) -> Result<()> {
     if size == size_of::<Statfs64>() { Ok(()) } else { Err(Errno::EINVAL) }
 }
@@ -134,7 +134,7 @@ pub fn fstatfs64(thread: &Thread, fd: Fd, size: usize, out: UserPtr<Statfs64>) -
     fs::stat::fstatfs(thread, fd, out)
 }
 
-/// statx(2), with the inode number that stat(2) tells.
+/// statx(2), with the inode number that stat(2) reports.
 pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) -> Result<()> {
     let wide = fs::stat::extended(thread, dir, path, flags, mask)?;
     out.write(thread.user(), &Statx { ino: fold_ino(wide.ino).into(), ..wide })
@@ -143,7 +143,7 @@ pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u
 /// F_GETLK64, F_SETLK64, F_SETLKW64.
 const WIDE_LOCKS: [(u32, u32); 3] = [(12, F_GETLK), (13, F_SETLK), (14, F_SETLKW)];
 
-/// fcntl64(2), and fcntl(2), which a 64-bit Linux answers alike: narrow and wide record locks have numbers of their own.
+/// fcntl64(2), and fcntl(2), which a 64-bit Linux handles alike: narrow and wide record locks have numbers of their own.
 pub async fn fcntl64(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
     if let Some((_, plain)) = WIDE_LOCKS.iter().find(|(number, _)| *number == command.0) {
         return fs::fcntl::control::<Flock64>(thread, fd, FcntlCommand(*plain), arg).await;
@@ -243,7 +243,7 @@ pub fn stime(thread: &Thread, seconds: UserPtr<i32>) -> Result<()> {
 /// nice(2)
 pub fn nice(thread: &Thread, increment: i32) -> Result<()> {
     const PRIO_PROCESS: u32 = 0;
-    // What getpriority(2) answers is turned round, to be positive.
+    // What getpriority(2) returns is turned round, to be positive.
     let now = 20 - sched::getpriority(thread, PRIO_PROCESS, 0)?;
     let niceness = now.saturating_add(increment.clamp(-40, 40)).clamp(-20, 19);
     sched::setpriority(thread, PRIO_PROCESS, 0, niceness)
