@@ -266,7 +266,7 @@ impl Mm {
         Still { holder: &self.holder, state }
     }
 
-    /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list says is what the
+    /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list holds is what the
     /// machine will copy.
     pub fn fork_copy(&self, still: &Still<'_>, space: Arc<dyn Space>) -> Mm {
         let state = &still.state;

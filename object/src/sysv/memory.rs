@@ -84,7 +84,7 @@ impl Pool {
         }))
     }
 
-    /// What is mapped of it answers every access with SIGBUS.
+    /// Every access to a mapping of it is a SIGBUS.
     fn void(&self) -> Result<Arc<dyn MemoryObject>> {
         let mut void = self.void.lock();
         match &*void {

@@ -64,7 +64,7 @@ pub struct Data {
     /// Mappings, and those that are shared and may be written.
     mappings: usize,
     writable_mappings: usize,
-    /// Pages such mappings may have changed, where the machine does not tell which they have.
+    /// Pages such mappings may have changed, where the machine does not report which they have.
     stored: Ranges,
     /// Pages counted among those the file system keeps in memory.
     counted: u64,
@@ -370,8 +370,8 @@ impl Data {
         Ok(())
     }
 
-    /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, with `all`, those that exist under such as
-    /// may.
+    /// Makes pages dirty that shared mappings have stored into; where the machine does not report these, with `all`, those that exist under
+    /// such as may.
     pub(super) fn collect_stored(&mut self, shared: &Shared, all: bool) {
         let Some(here) = self.pages.clone() else { return };
         if self.filled {
@@ -541,7 +541,7 @@ impl Data {
         true
     }
 
-    /// Whether shared mappings may change pages without telling.
+    /// Whether shared mappings may change pages unnoticed.
     pub fn is_stored_to(&self) -> bool {
         self.writable_mappings > 0
     }

@@ -48,7 +48,7 @@ impl Device {
 }
 
 impl Cache {
-    /// Copies a block that is kept; otherwise says how many writes there have been.
+    /// Copies a block that is kept; otherwise returns how many writes there have been.
     fn find(&mut self, number: u64, out: &mut [u8]) -> Option<u64> {
         self.turn += 1;
         match self.blocks.get_mut(&number) {
@@ -262,7 +262,7 @@ impl Table {
         let extra = number(&inode, 0x80, 2)?;
         let time = |seconds: usize, more: usize| {
             let low = i64::from(number(&inode, seconds, 4)? as u32 as i32);
-            // Only where the inode says that the field is there.
+            // Only where the inode states that the field is there.
             let more = if extra + 0x80 >= more as u64 + 4 { number(&inode, more, 4)? } else { 0 };
             let seconds = low + ((more as i64 & 3) << 32);
             Some(seconds * SECOND + (more >> 2) as i64)

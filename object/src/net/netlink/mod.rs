@@ -82,7 +82,7 @@ pub struct NetlinkSocket {
     groups: AtomicU32,
     /// Options of level SOL_NETLINK, one bit each.
     options: AtomicU32,
-    /// Who made it: the port id where a write tells no caller.
+    /// Who made it: the port id where a write names no caller.
     maker: u32,
 }
 
