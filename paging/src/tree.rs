@@ -1,4 +1,4 @@
-//! Tables that a processor walks: a tree of them, as its [`Format`] says.
+//! Tables that a processor walks: a tree of them, as its [`Format`] defines.
 
 use core::marker::PhantomData;
 

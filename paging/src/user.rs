@@ -79,7 +79,7 @@ impl<P: Platform> UserSpace<P> {
         &self.paged
     }
 
-    /// Makes an access possible, or says why it cannot be.
+    /// Makes an access possible, or returns why it cannot be.
     pub fn fault(&self, addr: usize, access: Access) -> core::result::Result<(), Refused> {
         if !self.own.bounds().contains(addr, 1) {
             return Err(Refused::Unmapped);
