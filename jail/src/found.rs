@@ -130,7 +130,7 @@ impl Made {
         self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
     }
 
-    /// Tells the guard of all spaces what the object holds, now that it is written and nobody will change it.
+    /// Reports to the guard of all spaces what the object holds, now that it is written and nobody will change it.
     pub fn publish(self, object: &Arc<dyn MemoryObject>) {
         MADE.lock().insert(key(object), Arc::new(self));
     }

@@ -284,7 +284,7 @@ impl Cell {
         Ok(())
     }
 
-    /// What the rewritten site says whose trampoline holds `pc`, and by how much its addresses are off.
+    /// What `ask` returns for the rewritten site whose trampoline holds `pc`, and by how much its addresses are off.
     pub fn ask_site<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<(T, usize)> {
         let placed = self.placed.iter().find(|placed| {
             let (from, to) = placed.room();
