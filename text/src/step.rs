@@ -1,4 +1,4 @@
-//! Doing the work of one instruction that cannot run where it stands.
+//! Doing the work of one instruction that cannot run where it is.
 //!
 //! Two kinds of instructions need it: those that store into the page they lie in, which is never writable and executable at once,
 //! and those whose bytes hold a forbidden instruction and have been overwritten ([`crate::patch_out`]). The set is what compilers

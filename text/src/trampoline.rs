@@ -70,7 +70,7 @@ impl Patch {
         self.original(pc) == Some(self.start)
     }
 
-    /// The address in the trampoline for an instruction that has moved there; `None` for addresses that stand as they were.
+    /// The address in the trampoline for an instruction that has moved there; `None` for addresses that are as they were.
     pub fn moved(&self, pc: u64) -> Option<u64> {
         let offset = pc.checked_sub(self.start).filter(|&offset| offset > 0 && offset < u64::from(self.len))? as u8;
         if self.form == Form::Number {
