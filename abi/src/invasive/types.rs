@@ -39,7 +39,7 @@ pub struct InfectSignal {
 pub struct Future {
     pub pending: u32,
     pub spare: u32,
-    /// The answer, once `pending` is 0.
+    /// The result, once `pending` is 0.
     pub value: usize,
     pub spare_word: usize,
 }
