@@ -584,7 +584,7 @@ fn damaged_structures_are_errors_at_most() {
     }
     w.fs.finish().unwrap();
     let image = w.disk.image();
-    // Where something was ever written, short of the journal and the files' bytes, lie the structures.
+    // The structures are where something was ever written, short of the journal and the files' bytes.
     let used: Vec<usize> = image.pieces.keys().copied().collect();
     let mut random = random::numbers(random::given().unwrap_or(0), 0);
     let mut next = move |below: usize| random(below as u64) as usize;

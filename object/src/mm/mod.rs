@@ -109,7 +109,7 @@ pub struct Image {
     pub end_data: usize,
     /// Stack pointer at the start.
     pub start_stack: usize,
-    /// Where the argument and environment strings lie (`start..end`).
+    /// Where the argument and environment strings are (`start..end`).
     pub args: (usize, usize),
     pub env: (usize, usize),
     /// The strings as they were at the start, each with its NUL: another process's memory cannot be read for them.

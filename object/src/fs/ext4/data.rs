@@ -1,6 +1,6 @@
 //! What is in a regular file: pages in memory, filled from the disk when they are wanted and written back later.
 //!
-//! The pages lie in a memory object, which reads, writes and mappings share. A page is *valid* when it holds
+//! The pages are in a memory object, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
 //! file's own lock held, but that it is let go of while the disk is read (`fill.rs`) or written (`back.rs`). A page stays valid as long as the lock; and as long as
 //! somebody has them, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is

@@ -214,7 +214,7 @@ pub struct Table {
 pub type Times = [i64; 4];
 
 impl Table {
-    /// From the superblock. `None` where the inodes have no room for parts of a second, or the groups lie in an unusual way.
+    /// From the superblock. `None` where the inodes have no room for parts of a second, or the layout of the groups is unusual.
     pub fn read(device: &Device) -> Option<Table> {
         const SUPERBLOCK: u64 = 1024;
         const META_GROUPS: u64 = 0x10;
@@ -256,7 +256,7 @@ impl Table {
         self.bytes(device, table.checked_mul(self.block_size)? + index * self.inode_size, self.inode_size)
     }
 
-    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they are not known.
+    /// The times of an inode as they are on the disk, perhaps older than what the journal knows. `None` where they are not known.
     pub fn times(&self, device: &Device, inode: u32) -> Option<Times> {
         let inode = self.inode(device, inode)?;
         let extra = number(&inode, 0x80, 2)?;
@@ -271,7 +271,7 @@ impl Table {
     }
 
     /// Whether an inode was read from the disk although its checksum is wrong: the crate does not look at it. One that the journal knows
-    /// better may lie there as anything.
+    /// better may be there as anything.
     pub fn is_damaged(&self, device: &Device, info: &InodeInfo) -> bool {
         let Some(seed) = self.seed else { return false };
         let Some(mut inode) = self.inode(device, info.number.raw()) else { return false };

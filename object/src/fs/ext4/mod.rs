@@ -58,7 +58,7 @@ const TIMES_MOST: usize = 16384;
 pub(in crate::fs) struct Core {
     fs: Ext4<Device, MountedServices<Entropy, Witness>>,
     device: Device,
-    /// Where inodes lie, for the parts of a second in their times.
+    /// Where inodes are, for the parts of a second in their times.
     table: Option<Table>,
     /// Times the journal may know and the inodes' places on the disk not yet.
     times: BTreeMap<u32, Times>,

@@ -28,7 +28,7 @@ fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
 }
 
 impl TcpSocket {
-    /// Bytes that may lie unread at `peer`.
+    /// Bytes that may be unread at `peer`.
     fn window(&self, peer: &TcpSocket) -> usize {
         let (own, other) = (&self.inet.common, &peer.inet.common);
         if own.sized.load(Ordering::Relaxed) | other.sized.load(Ordering::Relaxed) == 0 {
