@@ -101,7 +101,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Scans a piece of code that will lie at `offset`, whole pages, and overwrites what can be.
+    /// Scans a piece of code that will be at `offset`, whole pages, and overwrites what can be.
     pub fn add(&mut self, code: &mut [u8], offset: u64) {
         let offset = offset as usize;
         let mut hits: Vec<Hit> = scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect();

@@ -335,7 +335,7 @@ impl CodeGuard {
         self.open_without(state, start, span.end, span, 0, hits).map(|_| ())
     }
 
-    /// Finds that lie across a border between pages.
+    /// Finds across a border between pages.
     fn across(&self, state: &State, border: usize) -> Vec<Hit> {
         if !state.may_run(border - 1) || !state.may_run(border) {
             return Vec::new();
@@ -551,7 +551,7 @@ impl CodeGuard {
     /// The same for the space of a fork's child.
     pub fn copied_to(&self, child: Arc<dyn Space>) -> CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
-        // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not believe that a page is open or closed.
+        // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not trust that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
         CodeGuard { inner: child, ground: self.ground, user: self.user, machine: self.machine, state }
     }

@@ -50,7 +50,7 @@ impl Placed {
         (self.bias.wrapping_add(low as usize), self.bias.wrapping_add(high as usize))
     }
 
-    /// The pages of code, as far as they lie in one place.
+    /// The pages of code, as far as they are in one place.
     fn pages(&self) -> impl Iterator<Item = (usize, usize)> {
         self.code.layout.code.iter().map(|segment| {
             let first = segment.vaddr & !(PAGE_SIZE as u64 - 1);
