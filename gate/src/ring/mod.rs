@@ -161,7 +161,7 @@ impl QueueGate for Ring {
 
     fn take_some(&self, into: &mut [ring::Submission]) -> usize {
         let first = get(&self.taken) & (self.submissions - 1);
-        // As far as they lie together.
+        // As far as they are contiguous.
         let count = (self.waiting().min(self.submissions - first) as usize).min(into.len());
         if count == 0 {
             return 0;

@@ -1,7 +1,7 @@
 //! The one entry into the kernel and the one exit, for a kernel in the address space of its guests.
 //!
 //! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have entries of their own: a jump from a rewritten
-//! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
+//! call site, the signal user code calls by (`gate/src`). They are in the same section, are made of the same pieces
 //! (`gate/entry/src/hosted/pieces.rs`), and this page holds for them too. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
 //! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One exit, `hosted_exit`, closes it
 //! again.
@@ -57,7 +57,7 @@ pub const THREAD_SELECTOR: u16 = (THREAD_ENTRY as u16) << 3 | 3;
 
 /// Flags of user code right after a rewritten call; only with these does the exit take its fast path.
 pub const CALL_FLAGS: u64 = 0x202;
-/// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
+/// Bytes of the host's frame that must be below the area for it to be believed: up to the end of the siginfo.
 pub const HOST_FRAME: usize = 312 + 128;
 
 // Offsets into the frame at the start of `Area` (checked in `hosted`), and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
@@ -297,7 +297,7 @@ global_asm!(
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
     // A call that needs no frame is made from here (`Shortcut`); a number beyond the end becomes the last, which is none, without
-    // a branch that could be foreseen wrongly.
+    // a branch that could be mispredicted.
     ".globl hosted_call_entered",
     ".type hosted_call_entered, @function",
     "hosted_call_entered:",

@@ -36,7 +36,7 @@ pub const SEVENTH: usize = 92;
 unsafe extern "C" {
     /// The trap table, for TBR.
     pub safe static janua_traps: u8;
-    /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must lie where an entry
+    /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must be where an entry
     /// from user code would put it: 96 bytes above [`core::Core::stack`].
     pub fn janua_enter_user(frame: *const Frame) -> !;
 }
