@@ -174,7 +174,7 @@ impl Before {
         let end = offset.min(code.len());
         let first = end.saturating_sub(span);
         let mut before = Before { first, end, seen: vec![0; end - first + 1], sequences: 0, executed };
-        // The length of the instruction at each offset once it has been decoded; 0 stands for none.
+        // The length of the instruction at each offset once it has been decoded; 0 means none.
         let mut lengths = vec![u8::MAX; end - first + 1];
         let starts = if whole && first == 0 { 1 } else { 16 };
         let mut decoder = Lengths::new(code);

@@ -271,7 +271,7 @@ fn check_trampoline(code: &Code, base: u64, site: &Site, patch: &Patch, bytes: &
     }
 }
 
-/// Where code may lie: low, at the end of the address space, and anywhere.
+/// Where code may be: low, at the end of the address space, and anywhere.
 fn base(next: Numbers<'_>) -> u64 {
     [0x1000, 0x40_1000, 0x7fff_0000_0000, 0u64.wrapping_sub(1 << 20), 0x5555_5555_5000][next(5) as usize]
 }
