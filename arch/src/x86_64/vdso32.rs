@@ -2,7 +2,7 @@
 //! and the clock calls done in user space.
 //!
 //! As [`super::vdso`] written the way a file is laid out, and of one page, at whose start it must be. A machine makes its own from it once,
-//! by [`image`]: with the instruction its processor enters by, and with the [`Data`] that the clock functions read, which lie in the
+//! by [`image`]: with the instruction its processor enters by, and with the [`Data`] that the clock functions read, which are in the
 //! image itself.
 //!
 //! `sysenter` saves no address to go on at and the 32-bit `syscall` takes a register for it that holds an argument, so the kernel goes
