@@ -1,6 +1,6 @@
 //! What may come out of a sandbox for gdb: acknowledgements and whole packets, and none that asks gdb to do something.
 //!
-//! gdb does to files of its own machine, with its user's rights, what a packet of File-I/O tells it to (`Fopen`, `Fwrite`, `Fsystem`; "File-I/O Remote
+//! gdb does to files of its own machine, with its user's rights, what a packet of File-I/O requests (`Fopen`, `Fwrite`, `Fsystem`; "File-I/O Remote
 //! Protocol Extension" of gdb's manual). The server has no use for it, and what else gets at the connection must have none. What goes on is what has
 //! been understood here, so that gdb cannot understand it otherwise.
 
@@ -10,7 +10,7 @@ use crate::packets::checksum;
 const MOST: usize = 4 * crate::packets::MOST;
 /// Bytes at the beginning of a packet that tell an answer from a request: a number is shorter.
 const HEAD: usize = 32;
-/// What this byte says less this number is how often the byte before is repeated.
+/// The value of this byte less this number is how often the byte before is repeated.
 const REPEATED: u8 = 29;
 
 /// Why a connection has to end.

@@ -107,7 +107,7 @@ pub fn set_registers(tid: u32, set: i32, bytes: &[u8]) -> Result<()> {
 /// A debug register of a stopped thread.
 pub fn debug_register(tid: u32, number: usize) -> Result<u64> {
     let mut word = 0u64;
-    // The call itself stores what it has read where its fourth argument says; a C library's wrapper returns it.
+    // The call itself stores what it has read where its fourth argument points; a C library's wrapper returns it.
     // SAFETY: the word is ours.
     checked(unsafe {
         libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKUSER, tid, DEBUG_REGISTERS + 8 * number, &raw mut word)
@@ -161,7 +161,7 @@ pub fn look(only: Option<u32>, block: bool) -> Option<(u32, Found)> {
         let mut info: libc::siginfo_t = mem::zeroed();
         (libc::waitid(kind, id, &raw mut info, options), info)
     };
-    // SAFETY: waitid(2) fills in what SIGCHLD has; zeroes say that there is nothing.
+    // SAFETY: waitid(2) fills in what SIGCHLD has; zeroes mean that there is nothing.
     let (pid, status) = unsafe { (info.si_pid() as u32, info.si_status() as u32) };
     if done != 0 || pid == 0 {
         return None;

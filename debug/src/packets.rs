@@ -1,4 +1,4 @@
-//! Packets of gdb's remote protocol as bytes: `$`, what is said, `#` and two digits of a checksum.
+//! Packets of gdb's remote protocol as bytes: `$`, the contents, `#` and two digits of a checksum.
 
 use std::fs::File;
 use std::io::{Read, Result, Write};
@@ -11,7 +11,7 @@ const NOISE_MOST: usize = 64 << 10;
 /// What has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// What a packet says.
+    /// What a packet contains.
     Packet(Vec<u8>),
     /// Ctrl-C.
     Interrupt,
@@ -40,8 +40,8 @@ impl Buffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Passes over the same packet: gdb waits for an answer before it says more, so one that has come twice was sent again, because the
-    /// sandbox took longer to start than gdb waits.
+    /// Passes over the same packet: gdb waits for an answer before it sends more, so one that has come twice was sent again, because
+    /// the sandbox took longer to start than gdb waits.
     pub fn skip(&mut self, said: &[u8]) {
         let again = packet(said);
         while self.bytes[self.start..].starts_with(&again) {
@@ -91,12 +91,12 @@ impl Buffer {
     }
 }
 
-/// The checksum of a packet that says this.
+/// The checksum of a packet with these contents.
 pub fn checksum(said: &[u8]) -> u8 {
     said.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))
 }
 
-/// A packet that says this.
+/// A packet with these contents.
 pub fn packet(said: &[u8]) -> Vec<u8> {
     [b"$", said, format!("#{:02x}", checksum(said)).as_bytes()].concat()
 }

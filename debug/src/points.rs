@@ -1,4 +1,4 @@
-//! Breakpoints and watchpoints: what stands in a process' memory, and in the debug registers of its threads.
+//! Breakpoints and watchpoints: what is in a process' memory, and in the debug registers of its threads.
 
 use std::collections::BTreeMap;
 

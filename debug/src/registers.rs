@@ -1,4 +1,4 @@
-//! The registers of a thread in gdb's order, and the description that tells gdb of it.
+//! The registers of a thread in gdb's order, and their description for gdb.
 //!
 //! gdb numbers registers in the order in which the description names them. A thread has one of two orders, by its code (64-bit or i386),
 //! and the upper halves of vector registers where the processor has them; so the order is made anew for each thread that is asked for, which

@@ -20,7 +20,7 @@ const SUPPORTED: &str = "QStartNoAckMode+;vContSupported+;multiprocess+;fork-eve
 /// How a session has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing is traced any more: what there was has ended, or goes on as gdb has said.
+    /// Nothing is traced any more: what there was has ended, or goes on as gdb has requested.
     Over,
     /// The connection is gone.
     Lost,
@@ -60,7 +60,7 @@ fn id(text: &str) -> Option<Id> {
 /// The session.
 pub struct Session {
     line: Line,
-    /// Tells of what the kernel has to report.
+    /// Readable when the kernel has an event to report.
     news: File,
     guests: Guests,
     answers: Answers,
@@ -141,7 +141,7 @@ impl Session {
         Ok(!self.over)
     }
 
-    /// Takes what says that there are news: they are looked for afterwards.
+    /// Reads the notices of events; the events themselves are looked for afterwards.
     fn drain(&mut self) {
         let mut room = [0; 1024];
         while std::io::Read::read(&mut self.news, &mut room).is_ok_and(|count| count > 0) {}
@@ -151,7 +151,7 @@ impl Session {
         self.line.send(text.as_bytes())
     }
 
-    /// Tells gdb of a stop, if there is one. With none, and nothing that runs, there will be none.
+    /// Reports a stop to gdb, if there is one. With none, and nothing that runs, there will be none.
     fn report(&mut self, report: Option<Report>) -> Result<()> {
         let Some(report) = report else {
             if self.guests.tracer.runs() || !self.running {
@@ -196,7 +196,7 @@ impl Session {
         if self.several { format!("p{pid:x}.{tid:x}") } else { format!("{tid:x}") }
     }
 
-    /// Does what a packet says, and answers.
+    /// Does what a packet requests, and sends the answer.
     fn hear(&mut self, said: &[u8]) -> Result<()> {
         let text = std::str::from_utf8(said).unwrap_or_default();
         // While something runs gdb waits for a stop.

@@ -105,7 +105,7 @@ impl Tracer {
 
     /// A thread that has stopped for the first time is known from now on.
     fn adopt(&mut self, pid: u32, tid: u32, space: Option<u64>) {
-        // One that has been killed meanwhile will say so.
+        // One that has been killed meanwhile will report it.
         let _ = host::set_options(tid);
         if !self.processes.contains_key(&pid) {
             let space = space.unwrap_or_else(|| self.new_space(Breakpoints::default()));
@@ -172,7 +172,7 @@ impl Tracer {
         false
     }
 
-    /// Lets threads go on as `action` says. Nothing does when one of them has something to report: that is returned.
+    /// Lets threads go on as `action` decides. Nothing does when one of them has something to report: that is returned.
     pub fn resume(&mut self, action: impl Fn(u32, u32) -> Option<Action>) -> Option<Report> {
         let due: Vec<(u32, Action)> =
             self.threads().filter_map(|(pid, tid)| action(pid, tid).map(|action| (tid, action))).collect();
@@ -200,7 +200,7 @@ impl Tracer {
         let Some(thread) = self.threads.get_mut(&tid).filter(|thread| !thread.running) else { return };
         thread.step = action.step;
         thread.running = true;
-        // One that has been killed meanwhile will say so.
+        // One that has been killed meanwhile will report it.
         let _ = if thread.group_stop { host::listen(tid) } else { host::go_on(tid, action.step, action.signal) };
     }
 

@@ -101,7 +101,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Scans a piece of code that will lie at `offset`, whole pages, and overwrites what can be.
+    /// Scans a piece of code that will be at `offset`, whole pages, and overwrites what can be.
     pub fn add(&mut self, code: &mut [u8], offset: u64) {
         let offset = offset as usize;
         let mut hits: Vec<Hit> = scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect();
@@ -130,7 +130,7 @@ impl Made {
         self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
     }
 
-    /// Tells the guard of all spaces what the object holds, now that it is written and nobody will change it.
+    /// Reports to the guard of all spaces what the object holds, now that it is written and nobody will change it.
     pub fn publish(self, object: &Arc<dyn MemoryObject>) {
         MADE.lock().insert(key(object), Arc::new(self));
     }

@@ -15,7 +15,7 @@
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
 //! known for certain ([`janua_text::patch_out`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] returns what stood there. In memory without a file nothing is
+//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] returns what was there. In memory without a file nothing is
 //! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
 //! as far as it can ([`super::walk`]).
 //!
@@ -83,7 +83,7 @@ pub static COUNTERS: Counters = Counters {
     copied: AtomicU64::new(0),
 };
 
-/// What `--stats` says of executable memory; nothing where it is not guarded.
+/// What `--stats` reports of executable memory; nothing where it is not guarded.
 pub fn report() -> String {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (scanned, copied) = (read(&COUNTERS.scanned) / 1024, read(&COUNTERS.copied) / 1024);
@@ -132,7 +132,7 @@ impl CodeGuard {
         CodeGuard { inner, ground, user, machine, state: Mutex::default() }
     }
 
-    /// What stood at `addr` before it was overwritten with `ud2`, if it still is.
+    /// What was at `addr` before it was overwritten with `ud2`, if it still is.
     pub fn patched_out_at(&self, addr: usize) -> Option<PatchedOut> {
         let found = *self.state.lock().patched_out.get(&addr)?;
         let mut now = [0; patch_out::LONGEST];
@@ -335,7 +335,7 @@ impl CodeGuard {
         self.open_without(state, start, span.end, span, 0, hits).map(|_| ())
     }
 
-    /// Finds that lie across a border between pages.
+    /// Finds across a border between pages.
     fn across(&self, state: &State, border: usize) -> Vec<Hit> {
         if !state.may_run(border - 1) || !state.may_run(border) {
             return Vec::new();
@@ -551,7 +551,7 @@ impl CodeGuard {
     /// The same for the space of a fork's child.
     pub fn copied_to(&self, child: Arc<dyn Space>) -> CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
-        // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not believe that a page is open or closed.
+        // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not trust that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
         CodeGuard { inner: child, ground: self.ground, user: self.user, machine: self.machine, state }
     }
@@ -599,8 +599,8 @@ impl CodeGuard {
             fixed && span.want.exec && !span.want.write && start <= page && last <= span.end
         };
         let (_, span) = state.find(addr).filter(may).ok_or(Errno::EACCES)?;
-        // Whether the bytes have been exchanged. An error says that the page may still be written to: then nothing of it counts as
-        // scanned, and the next fetch closes it first.
+        // Whether the bytes have been exchanged. An error means that the page may still be written to: then nothing of it counts
+        // as scanned, and the next fetch closes it first.
         let swap = |old: &[u8], new: &[u8]| -> Result<bool> {
             self.inner.protect(page, last - page, WRITABLE)?;
             let mut now = vec![0; old.len()];

@@ -50,7 +50,7 @@ impl Placed {
         (self.bias.wrapping_add(low as usize), self.bias.wrapping_add(high as usize))
     }
 
-    /// The pages of code, as far as they lie in one place.
+    /// The pages of code, as far as they are in one place.
     fn pages(&self) -> impl Iterator<Item = (usize, usize)> {
         self.code.layout.code.iter().map(|segment| {
             let first = segment.vaddr & !(PAGE_SIZE as u64 - 1);
@@ -284,7 +284,7 @@ impl Cell {
         Ok(())
     }
 
-    /// What the rewritten site says whose trampoline holds `pc`, and by how much its addresses are off.
+    /// What `ask` returns for the rewritten site whose trampoline holds `pc`, and by how much its addresses are off.
     pub fn ask_site<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<(T, usize)> {
         let placed = self.placed.iter().find(|placed| {
             let (from, to) = placed.room();

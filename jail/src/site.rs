@@ -53,7 +53,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 enum Fate {
     /// Nothing yet.
     Open,
-    /// It jumps; these bytes stood there.
+    /// It jumps; these bytes were there.
     Rewritten(Patch, [u8; JUMP]),
     /// It is rewritten when its process has one thread.
     Waits,
@@ -134,7 +134,7 @@ impl Sites {
         self.known.range(start.saturating_sub(sites::SPAN)..end.saturating_add(sites::SPAN))
     }
 
-    /// What the site says whose trampoline holds an address.
+    /// What `ask` returns for the site whose trampoline holds an address.
     pub fn ask<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<T> {
         let here = self.rooms().any(|(start, end)| (start..end).contains(&pc));
         self.patches().filter(|_| here).find_map(|patch| ask(patch, pc as u64))

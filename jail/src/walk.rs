@@ -92,7 +92,7 @@ impl Core for User<'_, '_> {
     }
 
     fn set_vector(&mut self, number: usize, value: u128) -> bool {
-        // The legacy area: sixteen registers from 160 on; the header's first word says that they are not in their initial state.
+        // The legacy area: sixteen registers from 160 on; the header's first word marks them as not in their initial state.
         const REGISTERS: usize = 160;
         const PRESENT: usize = 512;
         const SSE: u8 = 1 << 1;

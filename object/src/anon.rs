@@ -33,7 +33,7 @@ pub fn attr_since(now: i64) -> Attr {
     }
 }
 
-/// The file system that statfs(2) tells of a file without a name, by what that is (linux/magic.h): `None` for what is not of this kernel.
+/// The file system that statfs(2) reports for a file without a name, by its kind (linux/magic.h): `None` for what is not of this kernel.
 pub(crate) fn file_system(attr: &Attr, inode: &Arc<dyn Inode>) -> Option<Arc<dyn FileSystem>> {
     let (name, magic) = match attr.kind() {
         None if attr.dev == PROCESS_DEV => ("pidfs", 0x5049_4446),

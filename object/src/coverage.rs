@@ -112,7 +112,7 @@ impl Coverage {
         self.total(size + (to - from)).saturating_sub(before)
     }
 
-    /// Moves what the host holds: each run of it to where `to` says. A mapping is of the place in the file, whatever is there.
+    /// Moves what the host holds: each run of it to what `to` returns. A mapping is of the place in the file, whatever is there.
     fn move_written(&mut self, to: impl Fn(u64, u64) -> [(u64, u64); 2]) {
         for (start, (end, state)) in core::mem::take(&mut self.runs) {
             self.change(start, if state & MAPPED != 0 { end } else { start }, MAPPED, 0);

@@ -102,7 +102,7 @@ impl Item {
         self.interest.store(events | Events::ERR.bits() | Events::HUP.bits(), Ordering::Release);
     }
 
-    /// Registers with the file's queues and asks what is ready. Old registrations go when the new ones stand.
+    /// Registers with the file's queues and asks what is ready. Old registrations go once the new ones are made.
     fn watch(&self, caller: &dyn Caller, file: &OpenFile) -> u32 {
         let Some(me) = self.me.upgrade() else { return 0 };
         let mut table = PollTable::new(Target::Notify(me), u32::MAX);

@@ -144,7 +144,7 @@ pub trait File: Send + Sync + Any {
     fn job_control(&self, _caller: &dyn Caller, _write: bool) -> Result<()> {
         Ok(())
     }
-    /// What a wait that ran into [`File::wait_limit`] answers.
+    /// What a wait that ran into [`File::wait_limit`] returns.
     fn timed_out(&self, _write: bool) -> Result<usize> {
         Err(Errno::EAGAIN)
     }
@@ -188,7 +188,7 @@ pub trait File: Send + Sync + Any {
     fn mapping_made(&self, _writable: bool) -> Result<()> {
         Ok(())
     }
-    /// It is gone: one call for each [`File::mapping_made`] that answered `Ok`.
+    /// It is gone: one call for each [`File::mapping_made`] that returned `Ok`.
     fn mapping_gone(&self, _writable: bool) {}
     /// msync(2): what was stored through shared mappings is written back, beyond what the machine does by itself.
     fn sync_mapping(&self) -> Result<()> {

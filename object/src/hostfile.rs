@@ -37,7 +37,7 @@ impl HostReady for Ready {
     }
 }
 
-/// Whether the host tells of readiness.
+/// Whether the host reports readiness.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Watch {
@@ -118,12 +118,12 @@ impl HostFile {
         if outside == flags::O_RDWR || outside == access { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// Woken when the host says that the descriptor has become ready; [`HostFile::watched`] arms it.
+    /// Woken when the host reports that the descriptor has become ready; [`HostFile::watched`] arms it.
     pub fn readiness(&self) -> &WaitQueue {
         &self.ready.0
     }
 
-    /// Whether the descriptor can be waited for; asks the host to tell of changes, the first time.
+    /// Whether the descriptor can be waited for; asks the host to report changes, the first time.
     pub fn watched(&self) -> bool {
         if self.watch.load(Ordering::Acquire) == Watch::Unknown as u8 {
             // Two callers may both ask: the host refuses the second (EEXIST), which is as good.
@@ -136,14 +136,14 @@ impl HostFile {
         self.watch.load(Ordering::Acquire) == Watch::Watched as u8
     }
 
-    /// What of `interest` the host says is ready now.
+    /// What of `interest` the host reports as ready now.
     pub fn host_events(&self, interest: Events) -> Events {
         let events = Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()));
         NEWS.advance();
         events
     }
 
-    /// The host's answer of now.
+    /// What the host reports now.
     fn fetch(&self) -> Result<HostStat> {
         let stat = self.host.stat(self.fd);
         NEWS.advance();
@@ -213,7 +213,7 @@ impl File for HostFile {
                 Ok((n, asked)) => {
                     moved += n;
                     at = at.map(|at| at + n as u64);
-                    // A stream answers with what one piece brought.
+                    // A stream returns what one piece brought.
                     if n < asked || n == 0 || !self.has_position() {
                         break;
                     }

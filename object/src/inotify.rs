@@ -1,7 +1,7 @@
 //! inotify(7): queues of events about watched files.
 //!
-//! [`Registry`] knows which inodes are watched; the virtual file system tells it what happens, once there is a watch at all. A
-//! watch keeps its place, and with it the inode, so an inode's address names it as long as it is watched.
+//! [`Registry`] knows which inodes are watched; the virtual file system reports to it what happens, once there is a watch at
+//! all. A watch keeps its place, and with it the inode, so an inode's address names it as long as it is watched.
 //!
 //! Lock order: an instance's state, then the registry's map. Wait queues are woken with neither held.
 
@@ -109,7 +109,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry that `watches` tells.
+    /// A registry that `watches` notifies.
     pub fn new(watches: &Arc<Watches>) -> Arc<Registry> {
         let limits = Limits { queued: 16384.into(), instances: 128.into(), watches: 65536.into() };
         let registry = Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()), limits });
@@ -246,7 +246,7 @@ pub struct Inotify {
 }
 
 impl Inotify {
-    /// An instance without watches; `attr` is what fstat(2) answers. EMFILE when its user has too many.
+    /// An instance without watches; `attr` is what fstat(2) returns. EMFILE when its user has too many.
     pub fn new(registry: &Arc<Registry>, owner: Owner, attr: Attr) -> Result<Arc<Inotify>> {
         if !take(&(*owner).as_ref().instances, registry.limits.instances.load(Ordering::Relaxed)) {
             return Err(Errno::EMFILE);
@@ -297,7 +297,7 @@ impl Inotify {
         Ok(wd)
     }
 
-    /// Gives a watch up, with the event that says so. EINVAL.
+    /// Gives a watch up, with the event that reports it. EINVAL.
     pub fn remove(&self, wd: i32) -> Result<()> {
         if !self.forget(wd) {
             return Err(Errno::EINVAL);
@@ -321,7 +321,7 @@ impl Inotify {
     }
 
     fn push(&self, wd: i32, mask: u32, cookie: u32, name: &[u8]) {
-        // A name's own type belongs to its directory's events; of a file itself these two are said without it.
+        // A name's own type belongs to its directory's events; of a file itself these two are reported without it.
         let mask = if mask & (event::DELETE_SELF | event::MOVE_SELF) != 0 { mask & !event::IS_DIR } else { mask };
         let mut state = self.state.lock();
         let is_same = |last: &Event| last.wd == wd && last.mask == mask && last.cookie == cookie && last.name == name;

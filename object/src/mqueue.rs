@@ -40,7 +40,7 @@ pub enum Notify {
         signal: u32,
         value: u64,
     },
-    /// The C library's thread waits at a netlink socket for this cookie, whose last byte says what happened.
+    /// The C library's thread waits at a netlink socket for this cookie, whose last byte states what happened.
     Thread {
         socket: Arc<OpenFile>,
         cookie: [u8; COOKIE],
@@ -135,7 +135,7 @@ impl MessageQueue {
         })
     }
 
-    /// Registers a process, as the program it runs, to be notified of the next message. EBUSY while another registration stands.
+    /// Registers a process, as the program it runs, to be notified of the next message. EBUSY while another registration exists.
     pub fn register(&self, pid: u32, program: u64, notify: Notify) -> Result<()> {
         let mut state = self.state.lock();
         if state.registered.is_some() {
@@ -153,7 +153,7 @@ impl MessageQueue {
         }
     }
 
-    /// The caller waits for a message until the answer is dropped.
+    /// The caller waits for a message until the result is dropped.
     pub fn receiver(self: &Arc<MessageQueue>) -> Receiver {
         self.state.lock().receivers += 1;
         Receiver(self.clone())
@@ -204,7 +204,7 @@ pub struct OpenQueue<'a> {
 }
 
 impl MessageQueues {
-    /// ENOENT, EEXIST, EACCES, ENOSPC, and what `charge` says to the bytes of a new queue.
+    /// ENOENT, EEXIST, EACCES, ENOSPC, and what `charge` returns for the bytes of a new queue.
     pub fn open(
         &self,
         how: &OpenQueue<'_>,
@@ -269,7 +269,7 @@ impl File for QueueFile {
         false
     }
 
-    /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be notified.
+    /// What reading a queue as a file returns: the bytes in it, and how (SIGEV_*), by which signal and who is to be notified.
     fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let state = self.queue.state.lock();
         let bytes: usize = state.messages.values().map(Vec::len).sum();

@@ -193,7 +193,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe without ends. `attr` is what fstat(2) answers for an anonymous one.
+    /// A pipe without ends. `attr` is what fstat(2) returns for an anonymous one.
     pub fn new(attr: Attr) -> Arc<Pipe> {
         Arc::new(Pipe {
             state: Mutex::new(State {

@@ -31,7 +31,7 @@ use janua_port::block::SECTOR;
 
 const MIB: usize = 1 << 20;
 
-/// What the host's own checker says of an image: its exit code (0: clean, 1 or 2: it would repair), and its words.
+/// What the host's own checker reports of an image: its exit code (0: clean, 1 or 2: it would repair), and its output.
 fn check(image: &Contents, options: &str) -> (i32, String) {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let name = format!("janua-ext4-{}-{}", std::process::id(), TURN.fetch_add(1, Ordering::Relaxed));
@@ -118,7 +118,7 @@ fn read(file: &OpenFile, len: usize, at: u64) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that show where they belong.
 fn pattern(len: usize, seed: u32) -> Vec<u8> {
     (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
 }
@@ -158,7 +158,7 @@ fn files_and_names_last() {
     assert_eq!((attr.ino, attr.btime), (before.ino, before.btime));
     assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.colour").unwrap(), b"blue");
     assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.size"), Err(Errno::ENODATA));
-    // A list that nobody asks would say what does not hold.
+    // A list that nobody consults would promise what does not hold.
     let twin = w.find("/twin").unwrap();
     let found = twin.inode();
     for name in [&b"system.posix_acl_access"[..], b"system.posix_acl_default"] {
@@ -584,7 +584,7 @@ fn damaged_structures_are_errors_at_most() {
     }
     w.fs.finish().unwrap();
     let image = w.disk.image();
-    // Where something was ever written, short of the journal and the files' bytes, lie the structures.
+    // The structures are where something was ever written, short of the journal and the files' bytes.
     let used: Vec<usize> = image.pieces.keys().copied().collect();
     let mut random = random::numbers(random::given().unwrap_or(0), 0);
     let mut next = move |below: usize| random(below as u64) as usize;

@@ -1,11 +1,11 @@
-//! How processors write their tables. What an entry means is data here; where tables lie is [`crate::tree::Nodes`].
+//! How processors write their tables. What an entry means is data here; the place of tables is [`crate::tree::Nodes`].
 
 use crate::Entry;
 
 /// One level of tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
-    /// An entry stands for this many bytes, as a power of two.
+    /// An entry covers this many bytes, as a power of two.
     pub shift: u32,
     /// Entries of a table.
     pub entries: usize,
@@ -18,7 +18,7 @@ impl Level {
         addr >> self.shift & (self.entries - 1)
     }
 
-    /// Bytes an entry stands for.
+    /// Bytes an entry covers.
     #[inline]
     pub const fn span(&self) -> usize {
         1 << self.shift

@@ -1,8 +1,8 @@
 //! Paged address spaces: regions, demand paging, copy on write, memory objects, fork.
 //!
 //! What differs between machines is behind two traits: [`Frames`] is physical memory, [`Table`] is where an entry is
-//! installed (a mapping in a traced process, say). A processor's tables are a [`tree::Tree`], of which the processor's [`format`] says
-//! what an entry is. Everything else is the same everywhere and holds no `unsafe`.
+//! installed (a mapping in a traced process, say). A processor's tables are a [`tree::Tree`], of which the processor's [`format`]
+//! defines what an entry is. Everything else is the same everywhere and holds no `unsafe`.
 //!
 //! Lock order: a [`Space`] before an [`Object`] before the frames. [`Object::truncate`] lets go of the object before it asks
 //! the spaces that map it to forget the pages.

@@ -193,7 +193,7 @@ impl<F: Frames, T: Table> Space<F, T> {
         Ok(())
     }
 
-    /// Says what a fork's child is to find in the range.
+    /// Sets what a fork's child is to find in the range.
     pub fn set_at_fork(&self, start: usize, end: usize, at_fork: AtFork) {
         let mut inner = self.inner.lock();
         inner.split(start);

@@ -1,4 +1,4 @@
-//! Tables that a processor walks: a tree of them, as its [`Format`] says.
+//! Tables that a processor walks: a tree of them, as its [`Format`] defines.
 
 use core::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use crate::{Entry, PAGE, Table};
 /// The memory of one space's tables, and what processors remember of them. Asked only for tables that it has made, and for the root
 /// it came with.
 pub trait Nodes<X: Format>: Send + 'static {
-    /// The user part of the space ends here; entries of the root behind it are the kernel's. A multiple of what such an entry stands for.
+    /// The user part of the space ends here; entries of the root behind it are the kernel's. A multiple of what such an entry covers.
     const END: usize;
 
     /// An entry of the table at a physical address.

@@ -72,7 +72,7 @@ impl<X: Bounded> Nodes<X> for Vectors<X> {
 }
 
 impl<X: Bounded> Tried for Walked<X> {
-    /// Half of the pages lie below an entry of the root, half below the next.
+    /// Half of the pages are below an entry of the root, half below the next.
     const BASE: usize = (3 << X::LEVELS[0].shift) - 12 * PAGE;
     fn with_room(all: bool) -> Walked<X> {
         Tree::new(ROOT, Vectors::new(if all { usize::MAX } else { X::LEVELS.len() }))

@@ -19,7 +19,7 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// Whether mappings move. Not on a machine that [settles](Platform::settle) them: where pages are lacking it could not take that back.
     const MOVES: bool = true;
 
-    /// Where user mappings may lie: the same for all spaces of the machine.
+    /// Where user mappings may be: the same for all spaces of the machine.
     fn bounds(&self) -> Bounds;
 
     /// The memory object that stands for a file of the host's; `shared`: stores are to reach the file. ENODEV where there is no host.
@@ -79,7 +79,7 @@ impl<P: Platform> UserSpace<P> {
         &self.paged
     }
 
-    /// Makes an access possible, or says why it cannot be.
+    /// Makes an access possible, or returns why it cannot be.
     pub fn fault(&self, addr: usize, access: Access) -> core::result::Result<(), Refused> {
         if !self.own.bounds().contains(addr, 1) {
             return Err(Refused::Unmapped);

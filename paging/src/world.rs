@@ -180,7 +180,7 @@ impl Fill for Zeroes {
 
 /// A table that spaces are tried with.
 pub trait Tried: Table {
-    /// Where its pages begin: so that not all of their entries lie together.
+    /// Where its pages begin: so that not all of their entries are together.
     const BASE: usize;
     /// A table with room for all entries, or for some.
     fn with_room(all: bool) -> Self;

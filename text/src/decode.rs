@@ -62,7 +62,7 @@ impl<'a> Lengths<'a> {
 
 /// The length of the instruction that `code` starts with, when it is one of the common ones: no prefix but REX, the general
 /// instructions of the first map, and of the second those that compilers use most; 0 for bytes no instruction starts with.
-/// `None` says nothing: ask the decoder.
+/// `None` decides nothing: ask the decoder.
 fn common_length(code: &[u8]) -> Option<u8> {
     let (rex, first) = match *code.first()? {
         rex @ 0x40..=0x4f => (rex, *code.get(1)?),
@@ -132,7 +132,7 @@ fn common_length(code: &[u8]) -> Option<u8> {
     (length <= code.len()).then_some(length as u8)
 }
 
-/// Where instructions start just before an offset, as far as the bytes tell.
+/// Where instructions start just before an offset, as far as the bytes show.
 ///
 /// Code read from a wrong offset falls in with the right sequence after a few instructions. So decoding starts at each of 16
 /// neighbouring offsets well before the place in question, one of which is right if the bytes are code at all; a start whose
@@ -174,7 +174,7 @@ impl Before {
         let end = offset.min(code.len());
         let first = end.saturating_sub(span);
         let mut before = Before { first, end, seen: vec![0; end - first + 1], sequences: 0, executed };
-        // The length of the instruction at each offset once it has been decoded; 0 stands for none.
+        // The length of the instruction at each offset once it has been decoded; 0 means none.
         let mut lengths = vec![u8::MAX; end - first + 1];
         let starts = if whole && first == 0 { 1 } else { 16 };
         let mut decoder = Lengths::new(code);
@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// What the decoder says.
+    /// What the decoder returns.
     fn true_length(code: &[u8]) -> u8 {
         at(code, 0, 0).map_or(0, |instruction| instruction.len() as u8)
     }

@@ -1,4 +1,4 @@
-//! Where an ELF file wants to lie, and which parts of it are code. The headers are claims; they are checked here.
+//! Where an ELF file wants to be loaded, and which parts of it are code. The headers are claims; they are checked here.
 
 use alloc::vec::Vec;
 

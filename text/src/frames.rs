@@ -1,8 +1,8 @@
-//! What a file tells unwinders of its code (.eh_frame, by way of the sorted table of .eh_frame_hdr).
+//! What a file describes of its code for unwinders (.eh_frame, by way of the sorted table of .eh_frame_hdr).
 //!
 //! An unwinder that comes to the return from a signal handler has to know it for one, because the frame above looks like no other. Where the
-//! file says so (augmentation `S`: glibc's `__restore_rt`) it asks nothing else; elsewhere it looks at the instructions (gcc's
-//! linux-unwind.h, LLVM's and others), which then must stay.
+//! file states it (augmentation `S`: glibc's `__restore_rt`) it asks nothing else; elsewhere it looks at the instructions
+//! (gcc's linux-unwind.h, LLVM's and others), which then must stay.
 //!
 //! Only the encodings that linkers write are read: pc-relative and table-relative words of 32 bits. Sources: Linux Standard Base, Core
 //! Generic 5.0, 10.6; gcc's unwind-dw2-fde-dip.c.
@@ -73,7 +73,7 @@ impl Frames<'_, '_> {
 
     fn is_signal(&mut self, pc: u64) -> Option<bool> {
         let fde = self.find(pc)?;
-        // Length, then how far back what it has in common with others (CIE) stands.
+        // Length, then how far back what it has in common with others (CIE) is.
         let back = fde.checked_add(4)?;
         let common = back.checked_sub(u64::from(self.word(back)?))?;
         let begin = fde.checked_add(8)?;

@@ -38,7 +38,7 @@ const COMMON: &[&[u8]] = &[
     &[0x48, 0xc7, 0xc0, 0x27, 0, 0, 0],
     &[0xb8, 0x0f, 0, 0, 0],
     &[0x31, 0xc0],
-    // Moves that may stand before a call: between numbers and calls, or long enough for a jump.
+    // Moves that may be before a call: between numbers and calls, or long enough for a jump.
     &[0x49, 0x89, 0xca],
     &[0x48, 0x8d, 0x35, 0x10, 0x05, 0x0f, 0x05],
     &[0x48, 0x8d, 0x05, 0x10, 0, 0, 0],
@@ -174,7 +174,7 @@ fn is_direct(instruction: &Instruction) -> bool {
     matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16)
 }
 
-/// Whether both do the same, each where it stands. Constants count by what they mean: iced compares addresses, not distances.
+/// Whether both do the same, each where it is. Constants count by what they mean: iced compares addresses, not distances.
 fn same(one: &Instruction, other: &Instruction) -> bool {
     if is_direct(one) && is_direct(other) {
         let kind = |of: &Instruction| (of.flow_control(), of.condition_code(), of.near_branch_target());
@@ -271,7 +271,7 @@ fn check_trampoline(code: &Code, base: u64, site: &Site, patch: &Patch, bytes: &
     }
 }
 
-/// Where code may lie: low, at the end of the address space, and anywhere.
+/// Where code may be: low, at the end of the address space, and anywhere.
 fn base(next: Numbers<'_>) -> u64 {
     [0x1000, 0x40_1000, 0x7fff_0000_0000, 0u64.wrapping_sub(1 << 20), 0x5555_5555_5000][next(5) as usize]
 }
@@ -306,7 +306,7 @@ fn rewriting_keeps_the_meaning() {
                 check_site(&code, &site, &targets);
             }
             let (mut from, to) = (call.saturating_sub(next(400) as usize), code.bytes.len().min(call + 2 + next(400) as usize));
-            // Too little before it tells nothing, unless code begins there.
+            // Too little before it shows nothing, unless code begins there.
             while call - from <= LONGEST && !code.is_start(from) {
                 from -= 1;
             }
@@ -415,7 +415,7 @@ fn no_forbidden_instruction_is_missed() {
     }
 }
 
-/// A processor whose memory answers sometimes.
+/// A processor whose memory is accessible sometimes.
 struct Moody<'a> {
     registers: [u64; 16],
     flags: u64,
@@ -526,7 +526,7 @@ fn layouts_make_sense_or_are_none() {
         let Some((table, around)) = layout.frames else { continue };
         assert!(table.wrapping_sub(around.vaddr) < around.len);
         let mut read = |to: &mut [u8], at: u64| {
-            // Only what the file says is there.
+            // Only what the file declares is there.
             assert!(at >= around.offset && at + to.len() as u64 <= around.offset + around.len);
             to.fill_with(|| if next(3) == 0 { [1, 0x1b, 3, 0x3b, 0, b'z'][next(6) as usize] } else { next(256) as u8 });
             // As a table begins.

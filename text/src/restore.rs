@@ -59,7 +59,7 @@ pub fn rewrite(
     }
 }
 
-/// Where the instruction stands among those that follow it there. Eight bytes at a time: its second byte is a rare one.
+/// Where the instruction is among those that follow it there. Eight bytes at a time: its second byte is a rare one.
 fn places(code: &[u8]) -> Vec<usize> {
     let words = code.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let near = words.enumerate().filter(|&(_, word)| scan::has(word, RESTORE[1]) != 0);

@@ -1,6 +1,6 @@
 //! Rewriting the code of a whole file.
 //!
-//! The trampolines of a file lie right below its lowest segment, so that their distance from the code is the same wherever the
+//! The trampolines of a file are right below its lowest segment, so that their distance from the code is the same wherever the
 //! file is loaded and the rewritten pages can be shared by all processes.
 
 use alloc::vec::Vec;

@@ -37,7 +37,7 @@ impl Kind {
 /// Bytes that would decode to an instruction of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Offset of the first opcode byte (`0f`, or `d5` of a REX2 form); prefixes lie before it.
+    /// Offset of the first opcode byte (`0f`, or `d5` of a REX2 form); prefixes come before it.
     pub at: usize,
     /// Bytes from `at` on that make the hit: changing any of them ends it.
     pub len: usize,

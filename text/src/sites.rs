@@ -23,7 +23,7 @@ pub const SPAN: usize = 2 * LONGEST;
 const BACK: usize = 64;
 /// The same when short jumps have to be found.
 const BACK_SHORT: usize = 240;
-/// How far a short jump reaches, with the longest instruction that may stand in between.
+/// How far a short jump reaches, with the longest instruction that may be in between.
 const SHORT: usize = 130;
 /// How many instructions behind a call are looked at for flags.
 const LOOK_AHEAD: usize = 12;
@@ -132,7 +132,7 @@ impl Found {
         self.refused[Refusal::Unmovable as usize] += (before - self.sites.len()) as u32;
     }
 
-    /// Has the returns from signal handlers rewritten that `known` says unwinders know otherwise than by their bytes.
+    /// Has the returns from signal handlers rewritten for which `known` is true: unwinders know them otherwise than by their bytes.
     pub fn take_returns(&mut self, mut known: impl FnMut(&Site) -> bool) {
         for site in core::mem::take(&mut self.returns) {
             if known(&site) {
@@ -502,7 +502,7 @@ fn may_branch(code: &[u8]) -> bool {
 /// Marks the windows (start, length; by address) that a near jump, conditional jump or call in `from..to` leads into. Every
 /// offset is taken for an instruction.
 fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], hit: &mut [bool]) {
-    // Most targets are far from every window: a bit for each granule of code that windows touch tells without a search.
+    // Most targets are far from every window: a bit for each granule of code that windows touch shows it without a search.
     let granule = |target: u64| ((target >> 12) as usize, target >> 6 & 63);
     let mut near = alloc::vec![0u64; (code.len() >> 12) + 1];
     for &(start, len) in windows {

@@ -1,6 +1,6 @@
-//! Doing the work of one instruction that cannot run where it stands.
+//! Doing the work of one instruction that cannot run where it is.
 //!
-//! Two kinds of instructions need it: those that store into the page they lie in, which is never writable and executable at once,
+//! Two kinds of instructions need it: those that store into the page they are in, which is never writable and executable at once,
 //! and those whose bytes hold a forbidden instruction and have been overwritten ([`crate::patch_out`]). The set is what compilers
 //! and just-in-time compilers make there: moves, integer arithmetic, pushes, near jumps and calls, loads of a vector register.
 //! Everything else, everything with a segment, lock or repeat prefix, is not done. (Intel SDM volume 2 for each.)

@@ -145,7 +145,7 @@ fn longer_ways_to_load_a_number() {
 
 #[test]
 fn the_number_of_another_register_is_none() {
-    // mov $15, %r8d; syscall; ret: the bytes b8 0f 00 00 00 stand before the call, and are not an instruction. All of it makes way.
+    // mov $15, %r8d; syscall; ret: the bytes b8 0f 00 00 00 are before the call, and are not an instruction. All of it makes way.
     let site = one(&[0x41, 0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0xc3]).1.sites[0];
     assert_eq!((site.form, site.start, site.call), (Form::Number, 300, 306));
 }
@@ -313,7 +313,7 @@ fn signal_frames() {
     assert_eq!(reported, [false, true, true, false, false, false, false]);
     let (layout, plain) = with_frames(b"zR\0");
     assert!(!ask(&layout, &plain, 0x2000));
-    // Whatever is there, there is an answer.
+    // Whatever is there, a value is returned.
     for at in 0..0x70 {
         for byte in [0, 0x7f, 0xff] {
             let mut other = file.clone();

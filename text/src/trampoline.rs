@@ -70,7 +70,7 @@ impl Patch {
         self.original(pc) == Some(self.start)
     }
 
-    /// The address in the trampoline for an instruction that has moved there; `None` for addresses that stand as they were.
+    /// The address in the trampoline for an instruction that has moved there; `None` for addresses that are as they were.
     pub fn moved(&self, pc: u64) -> Option<u64> {
         let offset = pc.checked_sub(self.start).filter(|&offset| offset > 0 && offset < u64::from(self.len))? as u8;
         if self.form == Form::Number {
@@ -93,7 +93,7 @@ fn relative(target: u64, next: u64) -> Option<[u8; 4]> {
     Some(i32::try_from(distance).ok()?.to_le_bytes())
 }
 
-/// Writes the trampoline for a site of `code`, whose first byte has the address `base`, to lie at `at`, a multiple of
+/// Writes the trampoline for a site of `code`, whose first byte has the address `base`, to be at `at`, a multiple of
 /// [`ALIGN`]. The bytes are appended to `out`, filled up to the next multiple.
 pub fn build(code: &[u8], base: u64, site: &Site, at: u64, entry: u64, out: &mut Vec<u8>) -> Result<Patch, Refusal> {
     let begin = out.len();

@@ -1,8 +1,8 @@
 /* Ranks and messages on the invasive interface.
  *
- * A message goes when its receiver has said where to: `ready` tells the sender, `arrived` the receiver. Both are i-lets: an
- * i-let of two words carries the announcement to the sender's tile, and the notice of arrival is the i-let a push DMA starts
- * behind its last byte. Within a tile memory is shared, so both are plain signals and the message a copy. */
+ * A message goes when its receiver has announced where to: `ready` notifies the sender, `arrived` the receiver. Both are
+ * i-lets: an i-let of two words carries the announcement to the sender's tile, and the notice of arrival is the i-let a push
+ * DMA starts behind its last byte. Within a tile memory is shared, so both are plain signals and the message a copy. */
 #include "nas.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);

@@ -12,7 +12,7 @@ struct rank {
     simple_signal sent;
 };
 
-/* A kernel: what a rank does. Answers 1 when the result is the published one (of rank 0 it counts), 0 when it is not. */
+/* A kernel: what a rank does. Returns 1 when the result is the published one (of rank 0 it counts), 0 when it is not. */
 struct kernel {
     const char *name;
     /* The classes it knows. */

@@ -46,7 +46,7 @@ static void use(agentclaim_t claim)
     simple_signal_wait(&done);
 }
 
-/* An i-let answers before it ends, and a core that was given back is free when what had begun on it has ended: until so many are. */
+/* An i-let reports before it ends, and a core that was given back is free when what had begun on it has ended: until so many are. */
 static void settle(int cores)
 {
     if (cores == 0)

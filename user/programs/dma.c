@@ -12,7 +12,7 @@ static void notice(void *signal)
     simple_signal_signal(signal);
 }
 
-/* On the other tile: changes what has arrived and tells the origin. */
+/* On the other tile: changes what has arrived and notifies the origin. */
 static void change(void *unused)
 {
     (void)unused;

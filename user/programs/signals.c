@@ -1,4 +1,4 @@
-/* Signals of all kinds, futures, memory: what they answer, at their limits too. */
+/* Signals of all kinds, futures, memory: what they return, at their limits too. */
 #include "octo.h"
 
 static simple_signal never;

@@ -11,7 +11,7 @@ static void check(octo_word found, octo_word wanted, int which)
     }
 }
 
-/* Numbers of calls that write their words down (abi/src/invasive/call.rs), past the library, which could answer them itself. */
+/* Numbers of calls that write their words down (abi/src/invasive/call.rs), past the library, which could handle them itself. */
 enum { SIMPLE_ILET_INIT = 20, DUAL_ILET_INIT = 21, SIMPLE_SIGNAL_INIT = 22, GET_LOCAL_ADDRESS = 47 };
 
 static void written(octo_word a, octo_word b, octo_word c)

@@ -87,7 +87,7 @@ void janua_ring_submit(struct janua_ring *ring, int now)
 	__atomic_store_n(&ring->head->submitted, ring->filled, __ATOMIC_RELEASE);
 	if (!now)
 		return;
-	/* What is submitted is seen by who looks, or what that says is seen here. */
+	/* What is submitted is seen by who looks, or that one's flag is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&ring->head->flags, __ATOMIC_RELAXED) & JANUA_ANNOUNCE)
 		janua_ring_wait(ring, 0, 0);

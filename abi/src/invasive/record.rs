@@ -22,7 +22,7 @@ pub struct CoreRecord {
     pub library: usize,
     /// The kernel's functions by number, for the configuration without library and dispatcher; 0 otherwise.
     pub functions: usize,
-    /// 1 when the library answers calls itself that need no privilege.
+    /// 1 when the library handles calls itself that need no privilege.
     pub answers: usize,
     /// The program's arguments: how many, and an array of pointers to strings.
     pub argc: usize,

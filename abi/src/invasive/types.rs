@@ -39,7 +39,7 @@ pub struct InfectSignal {
 pub struct Future {
     pub pending: u32,
     pub spare: u32,
-    /// The answer, once `pending` is 0.
+    /// The result, once `pending` is 0.
     pub value: usize,
     pub spare_word: usize,
 }
@@ -52,7 +52,7 @@ pub const SIGNAL_MOST: u32 = 0x7fff_ffff;
 
 /// A claim's number within its tile; 0 is none. `claim_t` is this as a pointer.
 pub type ClaimId = u32;
-/// Claim numbers lie below this.
+/// Claim numbers are below this.
 pub const CLAIM_LIMIT: ClaimId = 1 << 24;
 
 /// `dispatch_claim_t`: a claim of any tile as one word, 0 for none: the tile's number plus one in the upper 8 of the lower 32

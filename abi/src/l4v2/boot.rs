@@ -23,7 +23,7 @@ pub mod info {
 /// What a loader that speaks Multiboot leaves in eax.
 pub const LOADED: u32 = 0x2bad_b002;
 
-/// Offsets in Multiboot's structure, and the flags that say what of it is there.
+/// Offsets in Multiboot's structure, and the flags that show what of it is there.
 pub mod multiboot {
     pub const FLAGS: usize = 0;
     pub const MEMORY_LOWER: usize = 4;
@@ -45,7 +45,7 @@ pub mod multiboot {
 pub mod sigma0 {
     /// Any page.
     pub const ANY_PAGE: u32 = 0xffff_fffc;
-    /// The first word of requests that the second tells apart: [`INFO_PAGE`] in its low byte.
+    /// The first word of requests that the second distinguishes: [`INFO_PAGE`] in its low byte.
     pub const SPECIAL: u32 = 1;
     pub const INFO_PAGE: u32 = 1;
     /// The second word of a request for 4 MiB: their size as a flexpage has it. Bit 0 of the address is set.

@@ -55,7 +55,7 @@ pub struct Window {
     pub len: u64,
 }
 
-/// Where a flexpage that is sent comes to lie in the receiver's, which may be larger or smaller: `base` says what of the larger one is meant.
+/// Where a flexpage that is sent comes to lie in the receiver's, which may be larger or smaller: `base` selects the part of the larger one.
 /// `None` when one of them is none.
 pub fn window(sent: Fpage, received: Fpage, base: u32) -> Option<Window> {
     let (sent, received) = (sent.range()?, received.range()?);

@@ -38,7 +38,7 @@ pub enum Into {
     Words,
     /// Flexpages into this window.
     Window(Fpage),
-    /// What the buffer at the address says.
+    /// What the buffer at the address holds.
     Buffer(u32),
 }
 

@@ -1,6 +1,6 @@
 //! Linux error numbers (errno(3)).
 
-/// An error number, 1..=4095; what a call answers as `-errno`.
+/// An error number, 1..=4095; what a call returns as `-errno`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub core::num::NonZeroU16);
 

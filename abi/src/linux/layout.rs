@@ -15,7 +15,7 @@ pub trait Layout<T>: FromBytes + IntoBytes + Immutable + Copy {
     fn store(value: &T) -> Result<Self>;
 }
 
-/// Types that lie in memory as they are.
+/// Types that are in memory as they are.
 macro_rules! native {
     ($($t:ty)*) => {
         $(impl Layout<$t> for $t {

@@ -142,7 +142,7 @@ pub mod wait {
     pub const P_PIDFD: u32 = 3;
 }
 
-/// The bit of a wait status that says a core was dumped.
+/// The bit of a wait status that is set when a core was dumped.
 pub const WCOREFLAG: u32 = 0x80;
 
 /// `struct new_utsname`: six fields of 65 bytes, NUL terminated.

@@ -60,7 +60,7 @@ pub mod event {
     pub const STOP: u32 = 128;
 }
 
-/// What PTRACE_GETEVENTMSG says at a stop before a call, and after one.
+/// What PTRACE_GETEVENTMSG returns at a stop before a call, and after one.
 pub const EVENTMSG_SYSCALL_ENTRY: u64 = 1;
 pub const EVENTMSG_SYSCALL_EXIT: u64 = 2;
 

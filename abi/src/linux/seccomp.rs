@@ -1,4 +1,4 @@
-//! What filters of system calls answer, and what they look at (seccomp(2)). Source: linux/seccomp.h.
+//! What filters of system calls return, and what they look at (seccomp(2)). Source: linux/seccomp.h.
 
 /// SECCOMP_RET_*.
 pub mod verdict {

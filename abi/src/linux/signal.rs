@@ -315,8 +315,8 @@ const _: () = {
     assert!(size_of::<RtSigFrame>() == 440);
 };
 
-/// The software-reserved part of the FXSAVE area in a signal frame (`struct _fpx_sw_bytes`, at offset 464 of the area): says
-/// how large the whole state is.
+/// The software-reserved part of the FXSAVE area in a signal frame (`struct _fpx_sw_bytes`, at offset 464 of the area): gives
+/// the size of the whole state.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FpxSwBytes {

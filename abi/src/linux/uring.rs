@@ -11,7 +11,7 @@ pub struct Sqe {
     pub flags: u8,
     pub ioprio: u16,
     pub fd: i32,
-    /// An offset, a second address, or what the operation says.
+    /// An offset, a second address, or what the operation defines.
     pub off: u64,
     pub addr: u64,
     pub len: u32,
@@ -269,7 +269,7 @@ pub mod setup {
     pub const NO_SQARRAY: u32 = 1 << 16;
 }
 
-/// What io_uring_setup(2) says there is.
+/// The features that io_uring_setup(2) reports.
 pub mod feat {
     pub const SINGLE_MMAP: u32 = 1;
     pub const NODROP: u32 = 1 << 1;

@@ -5,7 +5,7 @@
 //! one window that must not be entered; when it is `T`, the oldest window in use is `T - 1` and has to go to its stack.
 //!
 //! Whose window that is decides how it may be stored. The user chooses the stack pointers of its windows, and the kernel must
-//! not store where the user may not: so a user's window goes to its stack only if the MMU's probe says that the pages there
+//! not store where the user may not: so a user's window goes to its stack only if the MMU's probe reports that the pages there
 //! are the user's to write. If they are not the window is lost; the check fails again when it is to be filled, and the
 //! program is ended then. A trap from user code meets the user's windows only. In the kernel, the windows older than that of
 //! the last entry (`Core::entry`) are the user's. When that one itself is spilled none is left.

@@ -11,7 +11,7 @@ pub fn rdtsc() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Tells the processor that this is a waiting loop.
+/// Hints to the processor that this is a waiting loop.
 #[inline]
 pub fn relax() {
     core::hint::spin_loop();

@@ -206,7 +206,7 @@ mod tests {
         for len in 0..=MOST {
             for skew in 0..2 {
                 let mut copy = [0u8; MOST + 16];
-                // SAFETY: `len` bytes from `skew` on lie in both arrays.
+                // SAFETY: `len` bytes from `skew` on are in both arrays.
                 let end = unsafe { memory_copy(copy.as_mut_ptr().add(8), source.as_ptr().add(skew), len) };
                 assert_eq!(end, copy[8..].as_mut_ptr());
                 assert_eq!(copy[8..8 + len], source[skew..skew + len], "{len}");
@@ -223,7 +223,7 @@ mod tests {
                 [(0, 0), (0, 1), (0, 8), (0, 15), (0, 16), (3, 40), (0, 33), (0, 500), (1, 0), (9, 1), (80, 3), (64, 0)]
             {
                 let mut moved = source;
-                // SAFETY: `len` bytes from `from` and from `to` on lie in the array.
+                // SAFETY: `len` bytes from `from` and from `to` on are in the array.
                 let end = unsafe { memory_move(moved.as_mut_ptr().add(to), moved.as_ptr().add(from), len) };
                 assert_eq!(end, moved[to..].as_mut_ptr());
                 assert_eq!(moved[to..to + len], source[from..from + len], "{len} from {from} to {to}");
@@ -236,7 +236,7 @@ mod tests {
     fn fills_exactly() {
         for len in 0..=MOST {
             let mut filled = [0u8; MOST + 16];
-            // SAFETY: `len` bytes from the eighth on lie in the array.
+            // SAFETY: `len` bytes from the eighth on are in the array.
             let end = unsafe { memory_fill(filled.as_mut_ptr().add(8), 0x1a5, len) };
             assert_eq!(end, filled[8..].as_mut_ptr());
             assert!(filled[8..8 + len].iter().all(|&byte| byte == 0xa5), "{len}");

@@ -101,7 +101,7 @@ pub fn escaped_opcode(bytes: &[u8], from: usize) -> usize {
     if positions == 0 {
         return from;
     }
-    // SAFETY: `positions` bytes from `from` on and the two before lie in the slice.
+    // SAFETY: `positions` bytes from `from` on and the two before are in the slice.
     from + unsafe { search_escaped(bytes.as_ptr().add(from), positions) }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             *register = core::array::from_fn(|byte| (at * 16 + byte) as u8 ^ 0x5a);
         }
         let mut after = [[0u8; 16]; 9];
-        // SAFETY: 32 positions from the tenth byte on lie in the array; what the function and the loads change is declared.
+        // SAFETY: 32 positions from the tenth byte on are in the array; what the function and the loads change is declared.
         unsafe {
             core::arch::asm!(
                 "movups xmm0, [r12]",

@@ -3,7 +3,7 @@
 //! Each routine is between `usercopy_start` and `usercopy_end`. The machine's fault handler, seeing a fault at an address in
 //! that range, continues at `usercopy_fixup` with all other registers kept: there `rcx` still holds the bytes not copied
 //! (`rep movsb` and `rep stosb` count down as they go, loops likewise) and becomes the result. The single-word accesses set `rcx` to 1 before
-//! they touch memory and to 0 after, so the same fixup answers "one not done".
+//! they touch memory and to 0 after, so the same fixup returns "one not done".
 
 use core::arch::global_asm;
 

@@ -1,4 +1,4 @@
-//! The vDSO: a shared object the kernel maps into every program, with the clock calls answered in user space (vdso(7)).
+//! The vDSO: a shared object the kernel maps into every program, with the clock calls done in user space (vdso(7)).
 //!
 //! It is written here as a file is laid out: ELF header, program headers, symbols with both kinds of hash table, versions,
 //! unwind table, code. glibc, musl and Go find its functions by name and the version `LINUX_2.6`. Addresses in it are offsets
@@ -97,7 +97,7 @@ global_asm!(
     ".long 1",
     ".long {gnu1}, {gnu2}, {gnu3}, {gnu4}, {gnu5}, {gnu6}, {gnu7}, {gnu8}, {gnu9}, {gnu10}",
     // DT_SYMTAB, Elf64_Sym: name; info, other, section; value, size. 0x12 is a global function, 0x22 a weak one; any section
-    // number but 0 says "defined".
+    // number but 0 means "defined".
     ".balign 8",
     "12:",
     ".zero 24",

@@ -1,8 +1,8 @@
 //! The vDSO of 32-bit programs (vdso(7)): `__kernel_vsyscall`, by which their C library makes calls, the two returns from handlers,
-//! and the clock calls answered in user space.
+//! and the clock calls done in user space.
 //!
 //! As [`super::vdso`] written the way a file is laid out, and of one page, at whose start it must be. A machine makes its own from it once,
-//! by [`image`]: with the instruction its processor enters by, and with the [`Data`] that the clock functions read, which lie in the
+//! by [`image`]: with the instruction its processor enters by, and with the [`Data`] that the clock functions read, which are in the
 //! image itself.
 //!
 //! `sysenter` saves no address to go on at and the 32-bit `syscall` takes a register for it that holds an argument, so the kernel goes
@@ -60,7 +60,7 @@ const RT_SIGRETURN: u32 = 0x660;
 const LANDING: u32 = VSYSCALL + 9;
 /// Those that the kernel uses.
 pub const PLACES: Vdso32 = Vdso32 { vsyscall: VSYSCALL, sigreturn: SIGRETURN, rt_sigreturn: RT_SIGRETURN, landing: LANDING };
-/// Bytes of `__kernel_vsyscall` in front of those that [`Instruction`] says.
+/// Bytes of `__kernel_vsyscall` in front of those that [`Instruction`] names.
 const PUSHES: u32 = 3;
 
 /// ecx: low, edi: high half of the nanoseconds since start, ebx: the image. Changes eax, edx, ebp. Goes to the label when
@@ -172,7 +172,7 @@ global_asm!(
     "10:",
     ".long 1, 10, 1",
     ".long 0, 2, 3, 4, 5, 6, 7, 8, 9, 0",
-    // DT_SYMTAB, Elf32_Sym: name, value, size; info (a global function), other, section (any but 0 says "defined").
+    // DT_SYMTAB, Elf32_Sym: name, value, size; info (a global function), other, section (any but 0 means "defined").
     "12:",
     ".zero 16",
     ".macro vdso32_symbol name, code, end",

@@ -1,5 +1,5 @@
 //! The same calls of a traced thread: the host has no vectors for them, so that each is a general protection fault, which the kernel's thread learns by a
-//! signal. What it was the instruction says.
+//! signal. The instruction shows what it was.
 
 use janua_abi::l4v2::{CALLS, FIRST_VECTOR};
 use janua_abi::linux::Result;

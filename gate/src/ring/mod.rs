@@ -67,7 +67,7 @@ struct Ring {
     watched: bool,
     /// Looks in vain since there was something.
     vain: AtomicU32,
-    /// The flags say that the program has to announce what it submits.
+    /// The flags state that the program has to announce what it submits.
     announced: AtomicBool,
 }
 
@@ -149,7 +149,7 @@ impl QueueGate for Ring {
             self.vain.fetch_add(1, Ordering::Relaxed);
             return Some(0);
         }
-        // The program may have looked at the flags before they say so: what it has submitted by then is found here.
+        // The program may have looked at the flags before they are set: what it has submitted by then is found here.
         self.announce(true);
         if self.waiting() == 0 {
             return None;
@@ -161,7 +161,7 @@ impl QueueGate for Ring {
 
     fn take_some(&self, into: &mut [ring::Submission]) -> usize {
         let first = get(&self.taken) & (self.submissions - 1);
-        // As far as they lie together.
+        // As far as they are contiguous.
         let count = (self.waiting().min(self.submissions - first) as usize).min(into.len());
         if count == 0 {
             return 0;

@@ -10,7 +10,7 @@
 //! The host's filter lets user code make this host call (and getpid(2) and gettid(2), for comparison with a guest layer that asks
 //! each time) and traps every other. A signal could end any process of the same user, so each process of the sandbox adds a filter
 //! of its own that lets it aim at itself only. A jump to one of the kernel's own `syscall` instructions is caught by Syscall User
-//! Dispatch, which lets calls pass from where user code can lie.
+//! Dispatch, which lets calls pass from where user code can be.
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;

@@ -1,6 +1,6 @@
 //! Gate `sud`: Syscall User Dispatch (Linux 5.11).
 //!
-//! The host looks at the thread's selector byte on every call; while it says "block" the call becomes a SIGSYS with code
+//! The host looks at the thread's selector byte on every call; while it is "block" the call becomes a SIGSYS with code
 //! SYS_USER_DISPATCH and is not executed. There is no allowed range: the kernel's own calls pass because the entry writes
 //! "allow", so a guest that jumps to a `syscall` in kernel text is caught like anywhere else. The host forgets the dispatch at
 //! clone and fork, so every new thread arms itself before it runs user code.

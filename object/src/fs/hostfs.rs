@@ -96,7 +96,7 @@ impl Shared {
         ino ^ (index as u64 + 1) << 48
     }
 
-    /// Tells a descriptor of a regular file of device `dev` whether reads of it copy.
+    /// Sets in a descriptor of a regular file of device `dev` whether reads of it copy.
     fn note_copies(&self, dev: u64, fd: &OwnedFd) {
         let ask = || self.host.reads_copy(fd.fd());
         if dev == self.root_dev {
@@ -214,7 +214,7 @@ pub struct HostInode {
     /// be gone.
     several_names: AtomicBool,
     fds: Mutex<Fds>,
-    /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
+    /// The host's own /proc: shown empty, since it shows the processes that carry the sandbox and reaches into them.
     hidden: bool,
     /// Held while something is written behind the end.
     append: Mutex<()>,
@@ -351,12 +351,12 @@ impl HostInode {
         self.shared.host
     }
 
-    /// Takes over the host's answer about the file.
+    /// Takes over what the host reports of the file.
     fn saw(&self, stat: HostStat) {
         self.saw_at(stat, Moment::default());
     }
 
-    /// Whether the host's answer is about this file.
+    /// Whether `stat` is of this file.
     fn is(&self, stat: &HostStat) -> bool {
         (self.id, self.born) == ((stat.dev, stat.ino), stat.btime) && Some(self.kind) == FileKind::of_mode(stat.mode)
     }
@@ -563,7 +563,7 @@ impl HostInode {
         }
     }
 
-    /// The host's answer of now.
+    /// What the host reports now.
     fn fetch(&self) -> Result<HostStat> {
         let open = self.fds.lock().any();
         let stat = match open {
@@ -587,7 +587,7 @@ impl HostInode {
         let dir = self.any_fd()?;
         let file = self.shared.open(&dir, name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
         let stat = self.host().stat(file.fd())?;
-        // Files carry the time of the host's last tick. Where the host does not tell when they were made, that is 0.
+        // Files carry the time of the host's last tick. Where the host does not report when they were made, that is 0.
         let older = stat.btime != 0 && stat.btime.saturating_add(TICK) < since as i64;
         if older || FileKind::of_mode(stat.mode) != FileKind::of_mode(mode) {
             return self.adopt(stat, name);
@@ -612,7 +612,7 @@ impl HostInode {
         self.adopt(stat, name)
     }
 
-    /// Before a change of anything on the host, which lasts as long as what this answers. EROFS.
+    /// Before a change of anything on the host, which lasts as long as what this returns. EROFS.
     fn change(&self) -> Result<Change> {
         if self.shared.writable { Ok(Change::begin()) } else { Err(Errno::EROFS) }
     }

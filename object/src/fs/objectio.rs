@@ -138,8 +138,8 @@ pub fn write_all(to: &dyn MemoryObject, bytes: &[u8], offset: u64) -> Result<()>
     Ok(())
 }
 
-/// Copies up to `len` bytes from the start of one object to the start of another; what the source lacks stays away. EINTR once `stop` says
-/// so.
+/// Copies up to `len` bytes from the start of one object to the start of another; what the source lacks stays away. EINTR once `stop`
+/// returns true.
 pub fn copy(from: &dyn MemoryObject, to: &dyn MemoryObject, len: u64, stop: &dyn Fn() -> bool) -> Result<()> {
     let mut chunk = vec![0u8; usize::try_from(len).unwrap_or(usize::MAX).clamp(1, CHUNK)];
     let mut at = 0;
@@ -147,7 +147,7 @@ pub fn copy(from: &dyn MemoryObject, to: &dyn MemoryObject, len: u64, stop: &dyn
         if stop() {
             return Err(Errno::EINTR);
         }
-        // Holes stay holes where the host can tell.
+        // Holes stay holes where the host can report them.
         match from.seek(at, false) {
             Ok(data) => at = data.min(len),
             Err(Errno::ENXIO) => break,

@@ -126,7 +126,7 @@ impl FileSystem for TmpFs {
     }
 }
 
-/// What statfs(2) tells of a memory file system.
+/// What statfs(2) reports of a memory file system.
 pub(super) fn stat(shared: &Shared, magic: u64) -> FsStat {
     let (used, limit) = shared.pages();
     let blocks = if limit == u64::MAX { UNLIMITED_PAGES.max(used.saturating_mul(2)) } else { limit };

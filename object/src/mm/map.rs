@@ -295,7 +295,7 @@ impl Mm {
         Ok(())
     }
 
-    /// Unmaps what the list has in the range, and only that: the kernel's own memory may lie between.
+    /// Unmaps what the list has in the range, and only that: the kernel's own memory may be between.
     pub(super) fn unmap_locked(&self, state: &mut State, start: usize, end: usize) -> Result<Removed> {
         let space = &*self.space;
         self.changes(state, start, end, Change::Unmapped)?;

@@ -109,7 +109,7 @@ pub struct Image {
     pub end_data: usize,
     /// Stack pointer at the start.
     pub start_stack: usize,
-    /// Where the argument and environment strings lie (`start..end`).
+    /// Where the argument and environment strings are (`start..end`).
     pub args: (usize, usize),
     pub env: (usize, usize),
     /// The strings as they were at the start, each with its NUL: another process's memory cannot be read for them.
@@ -266,7 +266,7 @@ impl Mm {
         Still { holder: &self.holder, state }
     }
 
-    /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list says is what the
+    /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list holds is what the
     /// machine will copy.
     pub fn fork_copy(&self, still: &Still<'_>, space: Arc<dyn Space>) -> Mm {
         let state = &still.state;

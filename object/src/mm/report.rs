@@ -8,7 +8,7 @@ use super::vma::{Source, VmFlags};
 use super::{Mm, Vma};
 use crate::file::OpenFile;
 
-/// What the last column of /proc/self/maps says.
+/// What the last column of /proc/self/maps shows.
 #[derive(Clone)]
 pub enum Label {
     None,

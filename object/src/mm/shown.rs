@@ -5,7 +5,7 @@ use super::vma::VmFlags;
 use crate::file::OpenFile;
 
 impl Mm {
-    /// Whether `addr..addr + len` is within one mapping of a file, with `offset` at `addr`, shared and readable and writable. `is` says whether it is the file.
+    /// Whether `addr..addr + len` is within one mapping of a file, with `offset` at `addr`, shared and readable and writable. `is` recognises the file.
     pub fn shows(&self, addr: usize, len: usize, offset: u64, is: impl Fn(&OpenFile) -> bool) -> bool {
         let state = self.lock_state();
         let Some((start, vma)) = state.list.find(addr) else { return false };

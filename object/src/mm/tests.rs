@@ -204,7 +204,7 @@ fn keys_and_forks() {
     assert_eq!(mm.futex_key(private, true), Ok(FutexKey::Private { mm: mm.id, addr: private }));
 }
 
-/// Random calls: whatever they answer, list and machine agree and nothing panics.
+/// Random calls: whatever they return, list and machine agree and nothing panics.
 #[test]
 fn random_calls() {
     (0..random::rounds(1)).for_each(call_at_random);

@@ -1,6 +1,6 @@
 //! The byte queue of a stream socket.
 //!
-//! Bytes lie in blocks. A large write fills a block of its own before the queue is locked, a small one goes straight to the end
+//! Bytes are kept in blocks. A large write fills a block of its own before the queue is locked, a small one goes straight to the end
 //! of the last block; a reader takes whole blocks out and copies from them with only the readers' lock held. So a byte is copied
 //! once in and once out, and the lock that both sides take is never held across a copy of more than [`SMALL`] bytes. Drained
 //! blocks go back to the writer: a busy queue allocates nothing.

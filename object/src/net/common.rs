@@ -382,7 +382,7 @@ impl Common {
         self.wake_writers();
     }
 
-    /// getsockopt(2), level SOL_SOCKET, for a program with room for `room` bytes. `listening` answers SO_ACCEPTCONN.
+    /// getsockopt(2), level SOL_SOCKET, for a program with room for `room` bytes. `listening` is the value of SO_ACCEPTCONN.
     pub fn get_option(&self, name: u32, listening: bool, room: usize) -> Result<Vec<u8>> {
         let number = match name {
             so::LINGER => return Ok(self.linger.lock().as_bytes().to_vec()),

@@ -52,7 +52,7 @@ pub struct HostSocket {
 /// Flags of a send that change what is sent or when, and nothing else. Above all not MSG_ZEROCOPY: the host would send the
 /// kernel's own pages, with what they hold by then.
 const SEND_FLAGS: u32 = msg::OOB | msg::DONTROUTE | msg::EOR | msg::CONFIRM | msg::MORE | msg::FASTOPEN;
-/// Flags of a receive whose answer is bytes and control messages. Not MSG_WAITALL: waiting is ours.
+/// Flags of a receive whose result is bytes and control messages. Not MSG_WAITALL: waiting is ours.
 const RECEIVE_FLAGS: u32 = msg::OOB | msg::PEEK | msg::TRUNC | msg::ERRQUEUE;
 
 /// Whether an option is passed on: one whose value is plain data, and after which the host neither keeps memory of the
@@ -76,7 +76,7 @@ fn is_plain(level: u32, name: u32) -> bool {
     }
 }
 
-/// The answer for an option that is not passed on. Programs know that a socket may be without SO_ZEROCOPY.
+/// The error for an option that is not passed on. Programs know that a socket may be without SO_ZEROCOPY.
 fn not_passed(level: u32, name: u32) -> Errno {
     if (level, name) == (sol::SOCKET, so::ZEROCOPY) { Errno::EOPNOTSUPP } else { Errno::ENOPROTOOPT }
 }

@@ -18,7 +18,7 @@ pub const MTU: u32 = 65536;
 pub const TX_QUEUE: u32 = 1000;
 /// IFF_UP | IFF_LOOPBACK | IFF_RUNNING.
 pub const FLAGS: u32 = 0x1 | 0x8 | 0x40;
-/// IFF_LOWER_UP, which only netlink tells.
+/// IFF_LOWER_UP, which only netlink reports.
 pub const LOWER_UP: u32 = 0x1_0000;
 /// ARPHRD_LOOPBACK.
 pub const HARDWARE: u16 = 772;
@@ -113,7 +113,7 @@ pub(super) fn read_request(caller: &dyn Caller, arg: usize) -> Result<IfReq> {
     Ok(IfReq { name, value })
 }
 
-/// Answers a request, without what only maps have.
+/// Returns a request to the program, without what only maps have.
 pub(super) fn write_request(caller: &dyn Caller, arg: usize, req: &IfReq) -> Result<()> {
     let mut short: Short = [req.name, [0; 16]];
     short[1].copy_from_slice(&req.value[..16]);
@@ -129,7 +129,7 @@ pub(super) fn read_conf(caller: &dyn Caller, arg: usize) -> Result<IfConf> {
     Ok(IfConf { len: len as i32, pad: 0, buf: buf.into() })
 }
 
-/// Its answer: the length, which is all that changes and comes first in both.
+/// Its result: the length, which is all that changes and comes first in both.
 pub(super) fn write_conf_len(caller: &dyn Caller, arg: usize, len: i32) -> Result<()> {
     UserPtr::new(arg).write(caller.user(), &len)
 }

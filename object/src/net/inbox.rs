@@ -24,7 +24,7 @@ impl<N: Note> Default for Inbox<N> {
 }
 
 impl<N: Note> Inbox<N> {
-    /// Adds bytes up to `limit` in all: how many. EAGAIN when full; a reader will then tell when there is room.
+    /// Adds bytes up to `limit` in all: how many. EAGAIN when full; a reader will then notify when there is room.
     pub fn write(&self, buf: &mut WriteBuf<'_>, limit: usize, note: Option<N>) -> Result<usize> {
         match self.bytes.write(buf, limit, note.clone()) {
             Err(Errno::EAGAIN) => {
@@ -44,7 +44,7 @@ impl<N: Note> Inbox<N> {
         limit.saturating_sub(self.bytes.len()) >= (limit / 3).max(1)
     }
 
-    /// Whether a poller should be notified that it can write. When not, a reader will tell.
+    /// Whether a poller should be notified that it can write. When not, a reader will notify.
     pub fn writable(&self, limit: usize) -> bool {
         if self.has_room(limit) {
             return true;

@@ -53,7 +53,7 @@ fn bound(net: &NetSystem, family: u16, protocol: u32) -> impl Iterator<Item = St
     sockets.filter_map(|socket| socket.status()).filter(move |socket| socket.family == family)
 }
 
-/// What is known of the protocols' state: constants, and connections that stand. Traffic is not counted.
+/// What is known of the protocols' state: constants, and how many connections are established. Traffic is not counted.
 fn snmp(net: &NetSystem) -> String {
     let stands = |state| state == ESTABLISHED || state == CLOSE_WAIT;
     let current = net.inet.tcp_sockets().iter().filter(|socket| stands(socket.status().state)).count();

@@ -67,7 +67,7 @@ pub struct Outgoing {
     pub to: Option<SockAddr>,
     /// SCM_RIGHTS.
     pub rights: Option<Arc<Rights>>,
-    /// Who is said to send: SCM_CREDENTIALS (checked); by itself the caller.
+    /// Who is named as the sender: SCM_CREDENTIALS (checked); by itself the caller.
     pub cred: Option<Ucred>,
     pub ancillary: Vec<Ancillary>,
 }
@@ -77,7 +77,7 @@ pub struct Outgoing {
 pub struct Received {
     /// Bytes stored.
     pub len: usize,
-    /// Bytes the message had (with MSG_TRUNC the answer of the call).
+    /// Bytes the message had (with MSG_TRUNC the result of the call).
     pub full: usize,
     pub from: Option<SockAddr>,
     /// MSG_* flags to report.
@@ -107,7 +107,7 @@ pub trait Socket: Send + Sync + Any {
     fn accept(&self) -> Result<Arc<dyn Socket>> {
         Err(Errno::EOPNOTSUPP)
     }
-    /// Connects. EINPROGRESS when the connection is on its way; a later call tells its end, EALREADY until then. EAGAIN when
+    /// Connects. EINPROGRESS when the connection is on its way; a later call reports its end, EALREADY until then. EAGAIN when
     /// it could not even be started.
     fn connect(&self, caller: &dyn NetCaller, addr: &SockAddr, nonblocking: bool) -> Result<()>;
     fn name(&self) -> Result<SockAddr>;

@@ -112,7 +112,7 @@ impl<T: Object> Ids<T> {
         Ok(())
     }
 
-    /// shmget, semget, msgget: the identifier of the object with a key, made when there is none and `flags` say so.
+    /// shmget, semget, msgget: the identifier of the object with a key, made when there is none and `flags` ask for it.
     /// `fits` judges one that is there; `make` is given the new identifier.
     pub fn get(
         &self,

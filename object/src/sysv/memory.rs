@@ -2,7 +2,7 @@
 //!
 //! An object for each segment would cost a descriptor of the host for each, of which all programs together have no more than one process
 //! of the host may have. So most segments have a range of an object that they share. A range is used once: what is mapped of it by a process
-//! that is just ending can never be another segment's. Behind its end others lie, so no mapping goes that far ([`Piece::end_of`]).
+//! that is just ending can never be another segment's. Behind its end are others, so no mapping goes that far ([`Piece::end_of`]).
 
 use alloc::sync::Arc;
 use core::any::Any;
@@ -84,7 +84,7 @@ impl Pool {
         }))
     }
 
-    /// What is mapped of it answers every access with SIGBUS.
+    /// Every access to a mapping of it is a SIGBUS.
     fn void(&self) -> Result<Arc<dyn MemoryObject>> {
         let mut void = self.void.lock();
         match &*void {

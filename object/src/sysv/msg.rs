@@ -110,7 +110,7 @@ impl Queue {
         Ok(message)
     }
 
-    /// IPC_SET: owner and capacity. `grows` says whether the caller may go beyond [`MSGMNB`] (CAP_SYS_RESOURCE); EPERM.
+    /// IPC_SET: owner and capacity. `grows` is whether the caller may go beyond [`MSGMNB`] (CAP_SYS_RESOURCE); EPERM.
     pub fn set(&self, most: u64, grows: bool, now: i64, change: impl FnOnce(&mut Owner) -> Result<()>) -> Result<()> {
         let mut state = self.state.lock();
         change(&mut state.owner)?;

@@ -1,5 +1,5 @@
 //! The line discipline (termios(3)): what becomes of bytes between keyboard, program and screen. Pure: it moves bytes between
-//! queues and says which signals are due.
+//! queues and returns the signals that are due.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -92,7 +92,7 @@ impl Discipline {
             (0, 0) => true,
             (0, _) => !self.raw.is_empty(),
             (min, 0) => self.raw.len() >= min.min(INPUT_MOST).min(most),
-            // An inter-byte timer answers with what there is; one byte starts it, and it is taken as run out.
+            // An inter-byte timer returns what there is; one byte starts it, and it is taken as run out.
             (_, _) => !self.raw.is_empty(),
         }
     }

@@ -140,7 +140,7 @@ impl Job {
         if !caller.is_session_leader() || caller.terminal().is_some() {
             return Err(Errno::EPERM);
         }
-        // A terminal of another session can be stolen, by root who says so.
+        // A terminal of another session can be stolen, by root who asks for it.
         if self.session() != 0 && !(arg == 1 && caller.cred().capable(CAP_SYS_ADMIN)) {
             return Err(Errno::EPERM);
         }

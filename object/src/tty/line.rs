@@ -52,7 +52,7 @@ impl Screen for Wire {
     }
 }
 
-/// Told when something happens at the other end; it is looked at in [`Line::pump`], by a thread that may wait for locks.
+/// Notified when something happens at the other end; it is looked at in [`Line::pump`], by a thread that may wait for locks.
 struct Told(Arc<dyn Fn() + Send + Sync>);
 
 impl HostReady for Told {

@@ -79,7 +79,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// A pair whose master is about to be opened; the slave is locked until TIOCSPTLCK says otherwise.
+    /// A pair whose master is about to be opened; the slave is locked until TIOCSPTLCK unlocks it.
     pub fn new(number: u32, attr: Attr, signals: Arc<dyn GroupSignals>) -> Arc<Pty> {
         let device = device::number(SLAVE_MAJOR, number);
         let state = State { locked: true, master_open: true, ..State::default() };
@@ -198,7 +198,7 @@ impl Pty {
         }
     }
 
-    /// Sets the window's size, and tells the foreground group if it is another one (SIGWINCH).
+    /// Sets the window's size, and notifies the foreground group if it is another one (SIGWINCH).
     pub fn set_size(&self, size: Winsize) {
         let changed = core::mem::replace(&mut self.state.lock().size, size) != size;
         let foreground = self.job.foreground();
@@ -485,7 +485,7 @@ impl File for Slave {
 /// The master's side.
 pub struct Master {
     pty: Arc<Pty>,
-    /// Told when the master is gone and the number is free.
+    /// Called when the master is gone and the number is free.
     gone: Arc<dyn Fn(u32) + Send + Sync>,
 }
 

@@ -34,7 +34,7 @@ impl Busy {
         self.count.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The same until the answer is dropped.
+    /// The same until the result is dropped.
     pub fn writer(&self) -> Result<Writer<'_>> {
         self.begin_write().map(|()| Writer(self))
     }

@@ -125,7 +125,7 @@ impl FileFlags {
     }
 }
 
-/// What tells one state of a file's contents from another, and from other files'.
+/// What distinguishes one state of a file's contents from another, and from other files'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     pub dev: u64,
@@ -202,7 +202,7 @@ pub trait Inode: Send + Sync + Any {
     fn perm(&self) -> Result<Perm> {
         Ok(Perm::from(&self.attr()?))
     }
-    /// Whether the caller has every right to the file whatever [`Inode::perm`] says. Asked once that has said no.
+    /// Whether the caller has every right to the file whatever [`Inode::perm`] grants. Asked once that has refused.
     fn grants(&self, _caller: &dyn Caller) -> bool {
         false
     }
@@ -239,7 +239,7 @@ pub trait Inode: Send + Sync + Any {
     fn cache_names(&self) -> bool {
         false
     }
-    /// Whether [`Inode::check_names`] can tell: for a directory whose names others change too, so that they may not be cached.
+    /// Whether [`Inode::check_names`] works: for a directory whose names others change too, so that they may not be cached.
     fn checks_names(&self) -> bool {
         false
     }
@@ -248,7 +248,7 @@ pub trait Inode: Send + Sync + Any {
     fn check_names(&self, _names: &[u8], _file: &Arc<dyn Inode>) -> bool {
         false
     }
-    /// Whether [`Inode::check_names`] has said so of these names and this directory a moment ago, so that it need not be asked again by who
+    /// Whether [`Inode::check_names`] has confirmed these names and this directory a moment ago, so that it need not be asked again by who
     /// is only on the way through.
     fn checked_lately(&self, _names: &[u8], _dir: &Arc<dyn Inode>) -> bool {
         false
@@ -314,7 +314,7 @@ pub trait Inode: Send + Sync + Any {
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
 
     /// Opens a file of a directory for which [`Inode::checks_names`] holds, reached by `names`, which begin in `base` and have not been
-    /// checked: the same question answers whether they lead here. ESTALE if not.
+    /// checked: the same request checks whether they lead here. ESTALE if not.
     fn open_by_names(
         self: Arc<Self>,
         _caller: &dyn Caller,

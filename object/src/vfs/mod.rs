@@ -1,7 +1,7 @@
 //! The virtual file system: inodes, names, mounts, and what is done with them.
 //!
 //! [`Vfs`] is one value per kernel. Calls resolve names with a [`Walk`], act through [`Vfs`]'s methods (which check
-//! permissions, keep the name cache in step and tell [`Watches`]), and file systems implement [`Inode`].
+//! permissions, keep the name cache in step and notify [`Watches`]), and file systems implement [`Inode`].
 
 pub mod access;
 mod busy;

@@ -40,7 +40,7 @@ bitflags! {
     }
 }
 
-/// What statfs(2) tells of a file system.
+/// What statfs(2) reports of a file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FsStat {
     /// The magic number of statfs(2).
@@ -226,7 +226,7 @@ fn point(path: &Path) -> Point {
     (path.mount.id, Arc::as_ptr(&path.dentry).addr())
 }
 
-/// The mounts, held still.
+/// The mounts, locked against changes.
 pub(super) struct Known<'a>(RwLockReadGuard<'a, Table>);
 
 impl Known<'_> {

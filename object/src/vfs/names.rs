@@ -79,7 +79,7 @@ impl Vfs {
         let perm = inode.perm()?;
         who.check_perm(&**inode, &perm, EXEC)?;
         let writable = || dir.mount.check_write().and_then(|()| who.check_perm(&**inode, &perm, WRITE | EXEC));
-        // Where the file system is asked for every name it is asked to make this one at once: it says if there is one.
+        // Where the file system is asked for every name it is asked to make this one at once: it reports if there is one.
         let at_once = inode.checks_names() && !children.map.contains_key(name) && writable().is_ok();
         if !at_once && self.lookup_locked(who.caller, &dir.dentry, children, name, fresh)?.is_some() {
             return Err(Errno::EEXIST);
@@ -164,7 +164,7 @@ impl Vfs {
         }
         match dir.inode().unlink_unseen(name) {
             Some(Ok(())) => Ok(true),
-            // A directory, or a name that is not there: said in the order Linux looks.
+            // A directory, or a name that is not there: reported in the order Linux checks.
             Some(Err(Errno::EISDIR | Errno::EPERM | Errno::ENOENT)) | None => Ok(false),
             Some(Err(errno)) => Err(errno),
         }
@@ -392,8 +392,8 @@ fn may_delete(dir: &dyn Inode, perm: &Perm, victim: &Arc<Dentry>, who: Who<'_>) 
     victim.inode.flags().unwrap_or_default().check_frozen()
 }
 
-/// Tells a file that is about to lose a name if somebody besides the caller and the directory, which is locked, uses it. The caller
-/// has the dentry twice when it is `fresh`.
+/// Notifies a file that is about to lose a name if somebody besides the caller and the directory, which is locked, uses it. The
+/// caller has the dentry twice when it is `fresh`.
 fn outlive(victim: &Arc<Dentry>, fresh: bool) -> Result<()> {
     if Arc::strong_count(victim) > 2 + usize::from(fresh) || Arc::strong_count(&victim.inode) > 1 {
         victim.inode.outlives_name()

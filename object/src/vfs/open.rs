@@ -58,7 +58,7 @@ impl Vfs {
                 // A directory cannot be made by open, and what ends in a slash is one.
                 _ => return Err(Errno::EISDIR),
             };
-            // A name that only the file system can tell of is probably new: made first, found if that fails.
+            // A name that only the file system can know is probably new: made first, found if that fails.
             let at_once = !made_at_once && parent.dir.inode().checks_names() && parent.dir.dentry.cached(name).is_none();
             made_at_once |= at_once;
             match if at_once { Err(Errno::ENOENT) } else { walk.last(&parent) } {
@@ -95,7 +95,7 @@ impl Vfs {
     }
 
     /// Opens a place that was reached by unchecked names of `path`, which are checked with it. On any error, ESTALE among them, the
-    /// path is to be walked by [`Vfs::open`], which says what is wrong.
+    /// path is to be walked by [`Vfs::open`], which reports what is wrong.
     pub fn open_trusted(
         &self,
         caller: &dyn Caller,

@@ -1,8 +1,8 @@
 //! Paths that a thread names again and again, with the dentries they led to.
 //!
 //! Programs ask for a few paths thousands of times: /etc/localtime for each time they print, the directories their modules may be
-//! in. Each thread remembers some of those that a [`super::Cached`] walk could tell and that it has asked for twice in a row, as text
-//! from the root or the working directory, so that no directory is locked and no name looked up.
+//! in. Each thread remembers some of those that a [`super::Cached`] walk could resolve and that it has asked for twice in a row, as
+//! text from the root or the working directory, so that no directory is locked and no name looked up.
 //!
 //! **Why what is remembered holds.** Such a walk has read four things: names of directories that the cache vouches for
 //! ([`crate::vfs::inode::Inode::cache_names`]), what is mounted where, whether a directory lets everybody search it, and where the root and the
@@ -31,7 +31,7 @@ use crate::vfs::walk::Stat;
 /// Changes so far. It belongs to the machine, not to one name space: a change elsewhere costs another walk and nothing more.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// Says that existing paths may lead elsewhere. See above for when.
+/// Reports that existing paths may lead elsewhere. See above for when.
 pub fn changing() {
     CHANGES.fetch_add(1, Ordering::SeqCst);
 }

@@ -35,7 +35,7 @@ impl Slot {
         }
     }
 
-    /// Puts something there, answering what was.
+    /// Puts something there, and returns what was there.
     pub fn set(&self, value: Option<Attached>) -> Option<Attached> {
         core::mem::replace(&mut *self.0.lock(), value)
     }

@@ -93,7 +93,7 @@ pub struct Walk<'a> {
     seen: Option<Arc<dyn Inode>>,
 }
 
-/// What [`Walk::stat`] answers.
+/// What [`Walk::stat`] returns.
 pub struct Stat {
     pub attr: Attr,
     /// The mount's number, and whether the file is where the mount begins.

@@ -1,4 +1,4 @@
-//! Telling of changes in the name space and in files (inotify(7)).
+//! Reporting changes in the name space and in files (inotify(7)).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -128,7 +128,7 @@ impl Watches {
         self.endings.load(Ordering::Relaxed) != 0
     }
 
-    /// Something that was used is so no longer: tells of the files that have ended by that. One may hold the next, its directory.
+    /// Something that was used is so no longer: reports the files that have ended by that. One may hold the next, its directory.
     pub fn released(&self) {
         while self.awaits_end() {
             let Some(sink) = self.sink.read().clone() else { return };

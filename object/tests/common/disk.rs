@@ -185,7 +185,7 @@ impl Disk {
         self.now.lock().unwrap().clone()
     }
 
-    /// What a power cut may leave: of the writes since the last flush those that `keep` says.
+    /// What a power cut may leave: of the writes since the last flush those that `keep` selects.
     pub fn cut(&self, keep: impl Fn(usize) -> bool) -> Contents {
         let mut contents = self.stable.lock().unwrap().clone();
         for (turn, (at, data)) in self.log.lock().unwrap().iter().enumerate() {

@@ -55,7 +55,7 @@ thread_local! {
     pub static REFUSES_CHMOD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     /// Who brings the pages of memory objects, where a test has this machine ask for that.
     pub static FILLS: RefCell<Option<Vec<Weak<dyn Fill>>>> = const { RefCell::new(None) };
-    /// Pages that a mapping has stored into, for such a machine to tell.
+    /// Pages that a mapping has stored into, for such a machine to report.
     pub static STORED: RefCell<Vec<Range<u64>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -63,7 +63,7 @@ thread_local! {
 pub struct TestCaller {
     pub machine: &'static TestMachine,
     pub cred: Arc<Cred>,
-    /// What it answers to the question whether it is killed from then on.
+    /// What it returns when it is asked whether it is killed from then on.
     pub killed: bool,
 }
 

@@ -17,7 +17,7 @@ void give_pages(void);
 
 int has_argument(const l4_loader *loader, const char *wanted);
 
-/* The first function of a program: what its loader says, and the kernel. */
+/* The first function of a program, with what its loader and the kernel pass. */
 int main(const l4_loader *loader, const l4_info *info);
 
 /* A stack: where it ends. */

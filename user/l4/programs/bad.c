@@ -1,4 +1,4 @@
-/* Bad input of every kind, and what the kernel says to it. */
+/* Bad input of every kind, and what the kernel returns for it. */
 #include <l4/debug.h>
 
 #include "library.h"

@@ -57,7 +57,7 @@ static void calls(void)
     row("id_nearest");
 }
 
-/* Answers each message, a long one too. In another task its memory is that task's. */
+/* Replies to each message, a long one too. In another task its memory is that task's. */
 static struct {
     uint32_t window, size, send, word[2];
     l4_string string;

@@ -1,4 +1,4 @@
-/* A root task that says what it finds. */
+/* A root task that prints what it finds. */
 #include <l4/debug.h>
 
 #include "library.h"

@@ -14,7 +14,7 @@ static inline uint64_t ticks(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Answers each message with its words, one more than they were. */
+/* Replies to each message with its words, one more than they were. */
 static void pong(void)
 {
     l4_message m;

@@ -14,7 +14,7 @@ STACK(other_stack, 4096);
 STACK(sleeper_stack, 4096);
 static volatile uint32_t turn, woken;
 
-/* Answers each odd number with the next. */
+/* Replies to each odd number with the next. */
 static void other(void)
 {
     for (;;)

@@ -42,7 +42,7 @@ agentclaim_t agent_claim_invade_with_name(agent_t agent, constraints_t constrain
 agentclaim_t agent_claim_invade_parentclaim(agentclaim_t parent, constraints_t constraints);
 /* With that set of constraints which promises most: cores, or the speedup that its curve has for them. */
 agentclaim_t agent_claim_invade_or_constraints(agent_t agent, uint8_t count, constraints_t constraints[]);
-/* Fits the claim to its constraints, or to new ones. Answers how many cores came and went; -1 where the constraints cannot be met,
+/* Fits the claim to its constraints, or to new ones. Returns how many cores came and went; -1 where the constraints cannot be met,
  * and the claim is what it was. */
 int agent_claim_reinvade(agentclaim_t claim);
 int agent_claim_reinvade_constraints(agentclaim_t claim, constraints_t constraints);
@@ -65,7 +65,7 @@ constraints_t agent_claim_get_constr(agentclaim_t claim);
 void agent_claim_print(agentclaim_t claim);
 /* What i-lets for the claim's cores of a tile are sent to; NULL where it has none. */
 proxy_claim_t agent_claim_get_proxyclaim_tile_type(agentclaim_t claim, int tile, res_type_t type);
-/* At most 31 characters; getting answers the length, -1 where it does not fit. */
+/* At most 31 characters; getting returns the length, -1 where it does not fit. */
 void set_agent_name(agentclaim_t claim, const char *agent_name);
 int get_agent_name(agentclaim_t claim, char buffer[], size_t size);
 

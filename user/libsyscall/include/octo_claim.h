@@ -1,4 +1,4 @@
-/* Claims: cores of the calling tile, held exclusively. 0 is success and -1 failure unless something else is said. */
+/* Claims: cores of the calling tile, held exclusively. 0 is success and -1 failure unless stated otherwise. */
 #ifndef OCTO_CLAIM_H
 #define OCTO_CLAIM_H
 

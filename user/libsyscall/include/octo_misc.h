@@ -38,17 +38,17 @@ const char *octo_argument(int index);
 
 /* A call by its number, past the wrappers: for tests and measurements. */
 octo_word octo_call(octo_word number, octo_word a, octo_word b, octo_word c, octo_word d, octo_word e, octo_word f);
-/* 1 when the library answers calls itself that need no privilege. */
+/* 1 when the library handles calls itself that need no privilege. */
 int octo_library_answers(void);
 
-/* Empty calls with as many arguments, which answer 42. */
+/* Empty calls with as many arguments, which return 42. */
 int empty_0(void);
 int empty_1(octo_word a);
 int empty_2(octo_word a, octo_word b);
 int empty_3(octo_word a, octo_word b, octo_word c);
 int empty_4(octo_word a, octo_word b, octo_word c, octo_word d);
 int empty_5(octo_word a, octo_word b, octo_word c, octo_word d, octo_word e);
-/* Answers 42 for six times 7, and otherwise the sum of its words, each times its place (from 1). */
+/* Returns 42 for six times 7, and otherwise the sum of its words, each times its place (from 1). */
 octo_word empty_6(octo_word a, octo_word b, octo_word c, octo_word d, octo_word e, octo_word f);
 
 #ifdef __cplusplus

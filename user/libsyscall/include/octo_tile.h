@@ -1,4 +1,4 @@
-/* Tiles and cores. Addresses are local to a tile; a global one says which tile too. */
+/* Tiles and cores. Addresses are local to a tile; a global one names the tile too. */
 #ifndef OCTO_TILE_H
 #define OCTO_TILE_H
 
@@ -14,7 +14,7 @@ uint32_t get_tile_core_count(void);
 /* All tiles, and those that compute. */
 uint32_t get_tile_count(void);
 uint32_t get_compute_tile_count(void);
-/* Writes at most `most` numbers; answers how many. */
+/* Writes at most `most` numbers; returns how many. */
 uint32_t get_compute_tile_ids(tile_id_t *ids, uint32_t most);
 tile_id_t get_io_tile_id(void);
 /* The tile of an address; -1 for none. */

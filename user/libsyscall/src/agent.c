@@ -170,7 +170,7 @@ static int shrink(agentclaim_t claim, int tile, int cores)
     return 1;
 }
 
-/* As many cores as are free and wanted, tile by tile, the own one last: it has most to do already. Answers how many came. */
+/* As many cores as are free and wanted, tile by tile, the own one last: it has most to do already. Returns how many came. */
 static int gather(agentclaim_t claim, constraints_t constraints, int wanted)
 {
     int here = get_tile_id(), whole = (int)get_tile_core_count(), come = 0;
@@ -205,7 +205,7 @@ static void tell(agentclaim_t claim, int tile, int cores)
     mem_free(marks);
 }
 
-/* Has malleable claims of others give up cores on allowed tiles. Answers how many they gave. */
+/* Has malleable claims of others give up cores on allowed tiles. Returns how many they gave. */
 static int make_room(agentclaim_t claim, constraints_t constraints, int wanted)
 {
     int given = 0;
@@ -247,7 +247,7 @@ static int on_allowed(agentclaim_t claim, constraints_t constraints)
     return sum;
 }
 
-/* Fits the claim to the constraints: what is wanted first, then what is too much. Answers the changes, or -1 with none made. */
+/* Fits the claim to the constraints: what is wanted first, then what is too much. Returns the changes, or -1 with none made. */
 static int fit(agentclaim_t claim, constraints_t constraints)
 {
     if (constraints->least_other > 0 || constraints->least > constraints->most)

@@ -15,7 +15,7 @@
 #define CALL5(n, a, b, c, d, e) octo_call(CALL_##n, WORD(a), WORD(b), WORD(c), WORD(d), WORD(e), 0)
 #define CALL6(n, a, b, c, d, e, f) octo_call(CALL_##n, WORD(a), WORD(b), WORD(c), WORD(d), WORD(e), WORD(f))
 
-/* Whether the library answers, itself, calls that need no privilege. */
+/* Whether the library handles calls itself that need no privilege. */
 #define ANSWERS (octo_record()->answers)
 
 #endif

@@ -37,7 +37,7 @@ static void field(struct line *line, const char *text, int len, int width, int l
         put(line, ' ');
 }
 
-/* Digits of a number, ending before `end`; answers where they begin. */
+/* Digits of a number, ending before `end`; returns where they begin. */
 static char *digits(char *end, uint64_t value, unsigned base)
 {
     do

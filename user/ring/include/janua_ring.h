@@ -31,7 +31,7 @@ enum { JANUA_LINK = 1, JANUA_LINK_WHOLE = 2, JANUA_LINK_HARD = 4 };
 /* The number of a call that cancels the one whose tag is its first argument: 0, or ENOENT when there is none under way. */
 #define JANUA_CANCEL 0xffffffffu
 
-/* The kernel's calls, and the flag by which it says that it does not look into the ring. */
+/* The kernel's calls, and the flag by which it reports that it does not look into the ring. */
 enum { JANUA_RING_OPEN = 400, JANUA_RING_CLOSE = 401, JANUA_RING_WAIT = 402, JANUA_ANNOUNCE = 1 };
 
 /* A submission. */

@@ -1,4 +1,4 @@
-//! Rings of system calls for programs on Janua: many calls submitted with one store, their results taken in any order. `include/janua_ring.h` is the same for C, and says more about
+//! Rings of system calls for programs on Janua: many calls submitted with one store, their results taken in any order. `include/janua_ring.h` is the same for C, with more about
 //! order and buffers.
 //!
 //! ```

@@ -38,7 +38,7 @@ pub const SYSCALL_COMPAT: usize = 262;
 #[repr(C, align(16))]
 pub struct Save {
     /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame, and nothing that is
-    /// needed may lie there.
+    /// needed may be there.
     room: [u64; 9],
     pub frame: Frame,
     /// Stack pointer of the loop in `enter_user`.

@@ -79,7 +79,7 @@ macro_rules! bare_clean_flags {
 }
 
 /// rax: number, r11: base. Finds the function; jumps to the label when there is none. A number beyond the end becomes the last,
-/// which is none, without a branch that could be foreseen wrongly.
+/// which is none, without a branch that could be mispredicted.
 #[rustfmt::skip]
 #[macro_export]
 macro_rules! bare_find_function {
@@ -292,7 +292,7 @@ macro_rules! bare_ends32 {
     };
 }
 
-/// The entries of a gate: assembly, with the operands that the pieces know; after a semicolon operands of its own. They lie in the
+/// The entries of a gate: assembly, with the operands that the pieces know; after a semicolon operands of its own. They are in the
 /// section that the tables of user code map.
 #[macro_export]
 macro_rules! bare_entries {

@@ -1,8 +1,8 @@
 //! The one entry into the kernel and the one exit, for a kernel in the address space of its guests.
 //!
 //! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have entries of their own: a jump from a rewritten
-//! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
-//! (`gate/entry/src/hosted/pieces.rs`), and what this page says holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
+//! call site, the signal user code calls by (`gate/src`). They are in the same section, are made of the same pieces
+//! (`gate/entry/src/hosted/pieces.rs`), and this page holds for them too. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
 //! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One exit, `hosted_exit`, closes it
 //! again.
 //!
@@ -17,13 +17,13 @@
 //! **No frame of the host's stays in use.** What interrupted user code is copied to the area, and the kernel starts [`SIGNAL_ROOM`]
 //! below it. Only a signal that interrupts the kernel itself nests, and returns by rt_sigreturn.
 //!
-//! **The guest's stack pointer does not say where a frame is.** The host takes a stack pointer inside the signal stack for a
+//! **The guest's stack pointer does not show where a frame is.** The host takes a stack pointer inside the signal stack for a
 //! handler's and puts the frame below it, or ends the process where there is no room. So the signal stack is one of those
 //! that are taken away as they are entered (SS_AUTODISARM), which the host uses from the top whatever the stack pointer was.
 //! It is set again before user code goes on; until then a nested frame is below the kernel's stack pointer, as it is
 //! where there is no signal stack. A kernel that came by a call has its signal stack still: a nested frame is in the room above.
 //! Where user code calls by signals, setting it again would be a second host call each time: there the signal stack is the
-//! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame is, but nothing else is in the room;
+//! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then shows where a frame is, but nothing else is in the room;
 //! where there is no room left the host ends the process.
 //!
 //! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
@@ -57,7 +57,7 @@ pub const THREAD_SELECTOR: u16 = (THREAD_ENTRY as u16) << 3 | 3;
 
 /// Flags of user code right after a rewritten call; only with these does the exit take its fast path.
 pub const CALL_FLAGS: u64 = 0x202;
-/// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
+/// Bytes of the host's frame that must be below the area for it to be believed: up to the end of the siginfo.
 pub const HOST_FRAME: usize = 312 + 128;
 
 // Offsets into the frame at the start of `Area` (checked in `hosted`), and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
@@ -297,7 +297,7 @@ global_asm!(
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
     // A call that needs no frame is made from here (`Shortcut`); a number beyond the end becomes the last, which is none, without
-    // a branch that could be foreseen wrongly.
+    // a branch that could be mispredicted.
     ".globl hosted_call_entered",
     ".type hosted_call_entered, @function",
     "hosted_call_entered:",
@@ -324,7 +324,7 @@ global_asm!(
     "or edx, [rcx]",
     "jne 3f",
     // The call is over and the frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence
-    // stands in for ours.
+    // replaces ours.
     "mov byte ptr [rdi + {in_guest}], 1",
     "cmp dword ptr [rcx], 0",
     "jne 3f",
@@ -416,7 +416,7 @@ global_asm!(
     "6:",
     "jmp rcx",
 
-    // The slow path: every register as the frame says, by iretq from the selector line.
+    // The slow path: every register as in the frame, by iretq from the selector line.
     "7:",
     // A rewritten call leaves the flags as they are; with NT no iretq works.
     "pushfq",
@@ -518,7 +518,7 @@ global_asm!(
 const RESTORE_LEN: usize = 5;
 
 /// The address of the instruction that [`hosted_restore`] stands for, if user code was interrupted in there (at `rip`): executed again
-/// it does the same. `rcx` is the user's. An answer behind the instruction would equal rcx, and the exit would take it for a call's.
+/// it does the same. `rcx` is the user's. A result behind the instruction would equal rcx, and the exit would take it for a call's.
 pub fn restoring(rip: usize, rcx: usize) -> Option<usize> {
     let routine = hosted_restore as *const () as usize..hosted_restore_end as *const () as usize;
     routine.contains(&rip).then(|| rcx.wrapping_sub(RESTORE_LEN))

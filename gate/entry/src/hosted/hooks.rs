@@ -41,8 +41,8 @@ pub static SECRET: AtomicU64 = AtomicU64::new(0);
 /// Where in the host's save area of a frame the key register is: 0 where user code runs without a key.
 pub(super) static KEY_PLACE: AtomicU32 = AtomicU32::new(0);
 
-/// Tells the entries of the jail `pkey`, before the first signal handler is set: how far into the host's save area, as XSAVE lays it out,
-/// the key register is. The host has been writing it there whatever it is since Linux 6.12.
+/// Sets for the entries of the jail `pkey` how far into the host's save area, as XSAVE lays it out, the key register is. To be
+/// called before the first signal handler is set. The host has been writing it there whatever it is since Linux 6.12.
 pub fn set_key_place(bytes: u32) {
     KEY_PLACE.store(bytes, Ordering::Release);
 }

@@ -42,6 +42,6 @@ unsafe extern "C" {
     /// One host call of the 32-bit interface with one argument: raw result.
     ///
     /// # Safety
-    /// As [`hostcall`]; an address must lie below 4 GiB. SIGSEGV where the host has no 32-bit interface.
+    /// As [`hostcall`]; an address must be below 4 GiB. SIGSEGV where the host has no 32-bit interface.
     pub fn hostcall32(number: u32, a: u32) -> i32;
 }

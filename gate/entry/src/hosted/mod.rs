@@ -213,7 +213,7 @@ fn change_members(index: usize, by: u32) {
         let (count, indices) = (word as u32, (word >> 32) as u32);
         Some(u64::from(count.wrapping_add(by)) | u64::from(indices ^ index as u32) << 32)
     };
-    // The closure always has an answer.
+    // The closure always returns `Some`.
     let _ = members().fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
 }
 

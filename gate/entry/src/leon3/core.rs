@@ -21,7 +21,7 @@ pub struct Core {
     /// The PSR of the last trap from user code, for its window number; all ones when no window of a user's can be in the
     /// register file.
     pub entry: AtomicU32,
-    /// Points to the word that says whether the running thread returns by the slow path.
+    /// Points to the word that shows whether the running thread returns by the slow path.
     pub work: AtomicPtr<AtomicU32>,
     /// Windows spilled and filled since the start.
     pub overflows: AtomicU32,

@@ -10,8 +10,8 @@
 //! **The exit.** The user's window may have been spilled meanwhile. `restore` followed by `save` enters it and comes back:
 //! traps are on, so the underflow handler fills it. PSR is written last, since that restores the condition codes.
 //!
-//! **Without protection**, to measure what it costs, applications run as supervisor too, with interrupts let in. What tells them
-//! from the kernel then is where they are: below the kernel.
+//! **Without protection**, to measure what it costs, applications run as supervisor too, with interrupts let in. What
+//! distinguishes them from the kernel then is where they are: below the kernel.
 //!
 //! A thread that waits in the kernel goes on in the window it left ([`janua_arch::sparc::switch`]), so the window number in PSR holds.
 
@@ -36,7 +36,7 @@ pub const SEVENTH: usize = 92;
 unsafe extern "C" {
     /// The trap table, for TBR.
     pub safe static janua_traps: u8;
-    /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must lie where an entry
+    /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must be where an entry
     /// from user code would put it: 96 bytes above [`core::Core::stack`].
     pub fn janua_enter_user(frame: *const Frame) -> !;
 }

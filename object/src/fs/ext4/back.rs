@@ -17,8 +17,8 @@ use super::Shared;
 use super::data::{Locked, PAGE, RUN};
 use super::fill::{Transfer, report, wait};
 
-/// Writes pages back that are dirty when this begins, with those that shared mappings have stored into; where the machine does not tell,
-/// those that such may have changed only with `mapped`. `alone` within [`super::fill::alone`].
+/// Writes pages back that are dirty when this begins, with those that shared mappings have stored into; where the machine does not
+/// report these, those that such may have changed only with `mapped`. `alone` within [`super::fill::alone`].
 pub fn flush(data: &mut Locked<'_>, shared: &Shared, mapped: bool, alone: bool) -> Result<()> {
     data.collect_stored(shared, mapped);
     // Upwards once: what becomes dirty again behind this is a matter of the next time, or it might never end.

@@ -1,6 +1,6 @@
 //! What is in a regular file: pages in memory, filled from the disk when they are wanted and written back later.
 //!
-//! The pages lie in a memory object, which reads, writes and mappings share. A page is *valid* when it holds
+//! The pages are in a memory object, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
 //! file's own lock held, but that it is let go of while the disk is read (`fill.rs`) or written (`back.rs`). A page stays valid as long as the lock; and as long as
 //! somebody has them, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is
@@ -64,7 +64,7 @@ pub struct Data {
     /// Mappings, and those that are shared and may be written.
     mappings: usize,
     writable_mappings: usize,
-    /// Pages such mappings may have changed, where the machine does not tell which they have.
+    /// Pages such mappings may have changed, where the machine does not report which they have.
     stored: Ranges,
     /// Pages counted among those the file system keeps in memory.
     counted: u64,
@@ -370,8 +370,8 @@ impl Data {
         Ok(())
     }
 
-    /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, with `all`, those that exist under such as
-    /// may.
+    /// Makes pages dirty that shared mappings have stored into; where the machine does not report these, with `all`, those that exist under
+    /// such as may.
     pub(super) fn collect_stored(&mut self, shared: &Shared, all: bool) {
         let Some(here) = self.pages.clone() else { return };
         if self.filled {
@@ -541,7 +541,7 @@ impl Data {
         true
     }
 
-    /// Whether shared mappings may change pages without telling.
+    /// Whether shared mappings may change pages unnoticed.
     pub fn is_stored_to(&self) -> bool {
         self.writable_mappings > 0
     }

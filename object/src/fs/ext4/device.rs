@@ -48,7 +48,7 @@ impl Device {
 }
 
 impl Cache {
-    /// Copies a block that is kept; otherwise says how many writes there have been.
+    /// Copies a block that is kept; otherwise returns how many writes there have been.
     fn find(&mut self, number: u64, out: &mut [u8]) -> Option<u64> {
         self.turn += 1;
         match self.blocks.get_mut(&number) {
@@ -214,7 +214,7 @@ pub struct Table {
 pub type Times = [i64; 4];
 
 impl Table {
-    /// From the superblock. `None` where the inodes have no room for parts of a second, or the groups lie in an unusual way.
+    /// From the superblock. `None` where the inodes have no room for parts of a second, or the layout of the groups is unusual.
     pub fn read(device: &Device) -> Option<Table> {
         const SUPERBLOCK: u64 = 1024;
         const META_GROUPS: u64 = 0x10;
@@ -256,13 +256,13 @@ impl Table {
         self.bytes(device, table.checked_mul(self.block_size)? + index * self.inode_size, self.inode_size)
     }
 
-    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they are not known.
+    /// The times of an inode as they are on the disk, perhaps older than what the journal knows. `None` where they are not known.
     pub fn times(&self, device: &Device, inode: u32) -> Option<Times> {
         let inode = self.inode(device, inode)?;
         let extra = number(&inode, 0x80, 2)?;
         let time = |seconds: usize, more: usize| {
             let low = i64::from(number(&inode, seconds, 4)? as u32 as i32);
-            // Only where the inode says that the field is there.
+            // Only where the inode states that the field is there.
             let more = if extra + 0x80 >= more as u64 + 4 { number(&inode, more, 4)? } else { 0 };
             let seconds = low + ((more as i64 & 3) << 32);
             Some(seconds * SECOND + (more >> 2) as i64)
@@ -271,7 +271,7 @@ impl Table {
     }
 
     /// Whether an inode was read from the disk although its checksum is wrong: the crate does not look at it. One that the journal knows
-    /// better may lie there as anything.
+    /// better may be there as anything.
     pub fn is_damaged(&self, device: &Device, info: &InodeInfo) -> bool {
         let Some(seed) = self.seed else { return false };
         let Some(mut inode) = self.inode(device, info.number.raw()) else { return false };

@@ -3,8 +3,8 @@
 //!
 //! What a power cut may cost: the crate journals metadata, and file data reaches the disk before the metadata that leads to it.
 //! What fsync(2), sync(2) and their variants have returned for is there after the next mount. Everything else is written back after
-//! [`INTERVAL`] at the latest; where the machine does not tell which pages shared mappings have stored into, those only by msync(2),
-//! fsync(2), sync(2) or when the mapping goes.
+//! [`INTERVAL`] at the latest; where the machine does not report which pages shared mappings have stored into, those only by
+//! msync(2), fsync(2), sync(2) or when the mapping goes.
 //!
 //! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data (let go of while its
 //! pages are read from the disk or written to it), [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
@@ -51,14 +51,14 @@ const INTERVAL: Nanos = 5_000_000_000;
 const DIRTY_MOST: u64 = 4096;
 /// Blocks kept for metadata when dirty pages are promised room.
 const SLACK: u64 = 64;
-/// Times of inodes remembered beyond what the crate tells.
+/// Times of inodes remembered beyond what the crate reports.
 const TIMES_MOST: usize = 16384;
 
 /// The mounted file system, one user at a time.
 pub(in crate::fs) struct Core {
     fs: Ext4<Device, MountedServices<Entropy, Witness>>,
     device: Device,
-    /// Where inodes lie, for the parts of a second in their times.
+    /// Where inodes are, for the parts of a second in their times.
     table: Option<Table>,
     /// Times the journal may know and the inodes' places on the disk not yet.
     times: BTreeMap<u32, Times>,
@@ -75,7 +75,7 @@ impl Core {
         let exact = self.times.get(&number).copied().or_else(|| self.table.as_ref()?.times(&self.device, number));
         let exact = exact.unwrap_or_default();
         core::array::from_fn(|which| {
-            // The crate has the last word on seconds, whose upper bits it does not tell.
+            // The crate has the last word on seconds, whose upper bits it does not report.
             let same = exact[which].div_euclid(SECOND) as u32 == seconds[which];
             if same { exact[which] } else { i64::from(seconds[which] as i32) * SECOND }
         })
@@ -432,7 +432,7 @@ pub struct Ext4Fs {
     root: Arc<Node>,
 }
 
-/// Mounts the file system on a disk. Says on the console when there was something to recover. The error is the end of a
+/// Mounts the file system on a disk. Reports on the console when there was something to recover. The error is the end of a
 /// sentence for a person.
 pub fn mount(
     machine: &'static dyn Machine,

@@ -208,7 +208,7 @@ impl Node {
         }
     }
 
-    /// Whether it may become dirty at any time without telling.
+    /// Whether it may become dirty at any time unnoticed.
     pub fn stays_dirty(&self) -> bool {
         self.data().is_ok_and(|data| data.lock().is_stored_to())
     }
@@ -364,13 +364,13 @@ fn entry_kind(kind: DirectoryEntryType) -> u8 {
 const PREFIXES: [(&[u8], XattrNamespace); 3] =
     [(b"user.", XattrNamespace::User), (b"trusted.", XattrNamespace::Trusted), (b"security.", XattrNamespace::Security)];
 /// EOPNOTSUPP for a name space the disk has no number for, and for access control lists: who opens a file is judged by its mode alone, so
-/// none is kept that would say otherwise (as Linux is without CONFIG_EXT4_FS_POSIX_ACL).
+/// none is kept that would decide otherwise (as Linux is without CONFIG_EXT4_FS_POSIX_ACL).
 fn attribute(name: &[u8]) -> Result<(XattrNamespace, &[u8])> {
     let found = PREFIXES.iter().find_map(|(prefix, space)| Some((*space, name.strip_prefix(*prefix)?)));
     found.ok_or(Errno::EOPNOTSUPP)
 }
 
-/// The file system says "not found" of attributes too.
+/// The file system reports "not found" for attributes too.
 fn no_data(errno: Errno) -> Errno {
     if errno == Errno::ENOENT { Errno::ENODATA } else { errno }
 }
@@ -440,7 +440,7 @@ impl Inode for Node {
             let (uid, gid) = (change.uid.unwrap_or(meta.uid), change.gid.unwrap_or(meta.gid));
             let (atime, mtime) = (change.atime.unwrap_or(meta.atime), change.mtime.unwrap_or(meta.mtime));
             if (uid, gid) != (meta.uid, meta.gid) {
-                // The crate takes privileges away with the owner; who calls has decided about those, and says so below.
+                // The crate takes privileges away with the owner; the caller has decided about those, and gives them below.
                 let owner = Some((uid, gid));
                 core.fs.update_inode_metadata(self.number, InodeMetadataUpdate { owner, ..Default::default() })?;
             }

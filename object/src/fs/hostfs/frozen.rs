@@ -1,6 +1,6 @@
 //! Which files of the host stay as they are, because nothing in the sandbox can write to them.
 //!
-//! A read-only view of the host is not enough: the same file may lie in a directory that is bound writable as well. So the
+//! A read-only view of the host is not enough: the same file may be in a directory that is bound writable as well. So the
 //! roots of everything writable are noted, and a file is taken to change when its directories lead through one of them, or when it
 //! has a second name.
 //!

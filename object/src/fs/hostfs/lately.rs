@@ -1,11 +1,11 @@
 //! How long what has been seen of a bind's files may be relied on.
 //!
 //! Files of a bind are changed by others, so each question about them goes to the host. Many programs ask two questions in a row to which
-//! the host's first answer would do: open(2) looks at what it has opened and fstat(2) is called next; a thousand files of a directory
-//! are asked for, each by the same way. So an answer counts for [`LATELY`] more, **unless a guest can have learnt of something
+//! the host's first reply would do: open(2) looks at what it has opened and fstat(2) is called next; a thousand files of a directory
+//! are asked for, each by the same way. So a reply counts for [`LATELY`] more, **unless a guest can have learnt of something
 //! newer**: since then no thread has waited and gone on, and none has read what others write ([`NEWS`]), and no guest has
 //! changed anything on the host itself ([`CHANGES`]; attributes only, and where directories are, only by moving them). Who changes files outside
-//! and then tells the sandbox, by whatever way but memory that both have mapped, finds it to know.
+//! and then notifies the sandbox, by whatever way but memory that both have mapped, finds it to know.
 
 use alloc::sync::Arc;
 use core::hash::Hasher;
@@ -97,7 +97,7 @@ impl HostInode {
         self.shared.machine.clock().monotonic().saturating_sub(at) <= LATELY
     }
 
-    /// Takes over the host's answer about the file to a question asked after `moment`.
+    /// Takes over what the host reports of the file for a question asked after `moment`.
     pub(super) fn saw_at(&self, stat: HostStat, moment: Moment) {
         let mut known = self.stat.lock();
         *known = stat;
@@ -106,7 +106,7 @@ impl HostInode {
         self.changes.store(moment.changes, Ordering::Relaxed);
     }
 
-    /// The host's answer about the file, if it is of a moment ago.
+    /// What the host reported of the file a moment ago, if it did.
     pub(super) fn seen_lately(&self) -> Option<HostStat> {
         let known = self.stat.lock();
         let (news, changes) = (self.news.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));

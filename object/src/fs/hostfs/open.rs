@@ -113,7 +113,7 @@ impl HostInode {
         }
     }
 
-    /// Opens the file by names that begin in `base` and may lead elsewhere by now: ESTALE, or what the host says to them.
+    /// Opens the file by names that begin in `base` and may lead elsewhere by now: ESTALE, or the host's error for them.
     pub(super) fn open_names(&self, base: &HostInode, names: &[u8], open: u32) -> Result<Arc<OwnedFd>> {
         let moment = Moment::now();
         let fd = self.shared.open(&*base.any_fd()?, names, open | flags::O_NOFOLLOW, 0, BENEATH)?;

@@ -97,7 +97,7 @@ impl Data {
         matches!(self.place, Place::Object(..))
     }
 
-    /// Units of 512 bytes in use; `lower` is what the layer below said.
+    /// Units of 512 bytes in use; `lower` is what the layer below reported.
     pub fn blocks(&self, lower: u64) -> u64 {
         match &self.place {
             Place::Heap(pages) => pages.len() as u64 * (PAGE as u64 / 512),
@@ -378,7 +378,7 @@ impl Data {
         matches!(&self.place, Place::Lower(lower) if lower.is_frozen())
     }
 
-    /// Copies a lower file's first `keep` bytes here, so that it may be changed. EINTR, with nothing changed, once `stop` says so.
+    /// Copies a lower file's first `keep` bytes here, so that it may be changed. EINTR, with nothing changed, once `stop` is true.
     pub fn own(&mut self, space: &Space, keep: u64, stop: &dyn Fn() -> bool) -> Result<()> {
         let Place::Lower(lower) = &self.place else { return Ok(()) };
         let keep = keep.min(self.size);

@@ -1,10 +1,10 @@
 //! The memory file system: inodes, names and data in the kernel's memory, alone (tmpfs) or as changes over a host directory
 //! (overlay).
 //!
-//! A [`Node`] made here is all in memory. A node that stands for a file below has its attributes copied at the first look-up
+//! A [`Node`] made here is all in memory. A node that represents a file below has its attributes copied at the first look-up
 //! (from then on they are this file system's: a snapshot) and its names, data and extended attributes taken from below until
 //! they change. Nothing is copied up but what a change needs: a new mode costs no data, a rename of a directory moves the
-//! node, which remembers what it stands for.
+//! node, which remembers what it represents.
 //!
 //! A file below with several names is one node whatever name leads to it, with one number and one copy, and stays one file when it
 //! has changed: as with Linux's overlayfs and index=on.
@@ -147,7 +147,7 @@ pub struct Node {
     rdev: u64,
     meta: Mutex<Meta>,
     body: Body,
-    /// What it stands for below, and the blocks and size that had.
+    /// What it represents below, and the blocks and size that had.
     lower: Option<Lower>,
     /// Whether the node will be found again without help: made here, or entered in its directory's table.
     kept: AtomicBool,

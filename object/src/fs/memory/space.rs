@@ -27,7 +27,7 @@ impl Space {
         Space { machine, used: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX), files: false }
     }
 
-    /// What is said when there is no room.
+    /// The error when there is no room.
     fn full(&self) -> Errno {
         if self.files { Errno::ENOSPC } else { Errno::ENOMEM }
     }

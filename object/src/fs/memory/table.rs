@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// Remembers the node that stands for a file below as long as it lives. ENOMEM.
+    /// Remembers the node that represents a file below as long as it lives. ENOMEM.
     pub fn remember(&mut self, name: &[u8], node: &Arc<Node>) -> Result<()> {
         if self.entries.len() >= self.purge_at.max(64) {
             self.entries.retain(|_, entry| !matches!(entry, Entry::Below(weak) if weak.strong_count() == 0));

@@ -97,7 +97,7 @@ impl<T> Turns<T> {
     }
 
     /// Writes at `at`, by parts if it is much: bytes written and the offset behind them. `write` does so for a part, with the same
-    /// answer.
+    /// result.
     pub fn write(
         &self,
         buf: &mut WriteBuf<'_>,

@@ -1,4 +1,5 @@
-//! The queue of errors of a datagram socket: what ICMP would tell of datagrams that found nobody, for those who ask (IP_RECVERR, ip(7)).
+//! The queue of errors of a datagram socket: what ICMP would report of datagrams that found nobody, for those who ask (IP_RECVERR,
+//! ip(7)).
 
 use alloc::boxed::Box;
 use core::net::{IpAddr, SocketAddr};

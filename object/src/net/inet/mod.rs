@@ -270,7 +270,7 @@ impl Inet {
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
             (sol::IP, ip::OPTIONS) => Ok(Vec::new()),
-            // As Linux answers for a level the socket does not have; AF_INET6 has no such difference.
+            // Linux' error for a level the socket does not have; AF_INET6 has no such difference.
             _ if !self.is_v6() && level != sol::IP && level != own => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),
         }

@@ -25,7 +25,7 @@ struct Spec {
     least: i32,
     most: i32,
     on: On,
-    /// What a value outside the range answers.
+    /// The error for a value outside the range.
     outside: Errno,
     /// On/off: anything but 0 is 1.
     flag: bool,

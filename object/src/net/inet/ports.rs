@@ -221,7 +221,7 @@ impl<S> Ports<S> {
         *last = until.max(*last);
     }
 
-    /// The socket that best fits `addr`:`port` among those `bonus` accepts; what it answers is added to the score of the
+    /// The socket that best fits `addr`:`port` among those `bonus` accepts; what it returns is added to the score of the
     /// address. Among equals `choose` picks (SO_REUSEPORT).
     pub fn find(&self, addr: IpAddr, port: u16, choose: u32, mut bonus: impl FnMut(&S) -> Option<u32>) -> Option<Arc<S>> {
         let table = self.table.lock();

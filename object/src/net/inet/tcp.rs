@@ -88,7 +88,7 @@ pub struct TcpSocket {
     pub(super) inbox: Inbox<Mark>,
     pub(super) urgent: Urgency,
     pub(super) peer: RwLock<Option<Arc<TcpSocket>>>,
-    /// The peer has said that it sends no more.
+    /// The peer has announced that it sends no more.
     pub(super) finished: AtomicBool,
     pub(super) released: AtomicBool,
     /// This side shut down before the peer did: TIME_WAIT is its own.

@@ -28,7 +28,7 @@ fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
 }
 
 impl TcpSocket {
-    /// Bytes that may lie unread at `peer`.
+    /// Bytes that may be unread at `peer`.
     fn window(&self, peer: &TcpSocket) -> usize {
         let (own, other) = (&self.inet.common, &peer.inet.common);
         if own.sized.load(Ordering::Relaxed) | other.sized.load(Ordering::Relaxed) == 0 {
@@ -76,7 +76,7 @@ impl TcpSocket {
     }
 
     /// Whether data that arrives is answered by a RST: nobody is there, or has shut down both directions. (That it receives nothing
-    /// any more may be because we have said that we send nothing any more, and then we do not.)
+    /// any more may be because we have announced that we send nothing any more, and then we do not.)
     fn wants_nothing(&self) -> bool {
         self.released.load(Ordering::SeqCst) || self.inet.common.shut() == shut::BOTH
     }

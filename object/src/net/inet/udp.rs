@@ -75,7 +75,7 @@ pub struct UdpSocket {
     pub(super) remote: RwLock<Option<SocketAddr>>,
     /// Multicast groups it has joined (on the loopback interface, the only one).
     pub(super) groups: Mutex<Groups>,
-    /// Multicasts leave by the loopback interface because a program said so.
+    /// Multicasts leave by the loopback interface because a program asked for it.
     multicast_lo: Mutex<bool>,
     pub(super) stamp: Stamp,
     /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).

@@ -39,7 +39,7 @@ pub(super) struct Corked {
     to: Option<To>,
 }
 
-/// How a datagram is to be sent, where control messages say so.
+/// How a datagram is to be sent, where control messages specify it.
 #[derive(Default)]
 struct Manner {
     source: Option<IpAddr>,
@@ -174,7 +174,7 @@ impl UdpSocket {
         }
     }
 
-    /// The header of a datagram: what the control messages say, otherwise the socket's own.
+    /// The header of a datagram: what the control messages specify, otherwise the socket's own.
     fn header(&self, to: SocketAddr, manner: &Manner) -> Result<Header> {
         let port = self.port()?;
         let bound = {
@@ -228,7 +228,7 @@ impl UdpSocket {
         Ok(Some((core::mem::take(&mut corked.data), to)))
     }
 
-    /// To every member of a group. The loopback interface gives back what leaves by it, whatever IP_MULTICAST_LOOP says.
+    /// To every member of a group. The loopback interface gives back what leaves by it, whatever IP_MULTICAST_LOOP is.
     fn deliver_to_all(&self, to: SocketAddr, data: &[u8], header: Header) {
         for target in self.ports().all(to.ip(), to.port()) {
             if target.wants_group(to.ip(), header.from.ip()) && target.takes_from(header.from) {

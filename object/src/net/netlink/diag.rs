@@ -2,7 +2,7 @@
 //!
 //! Dumps of TCP, UDP and AF_UNIX sockets are answered, and requests for one socket by its addresses or inode number. Filters in
 //! byte code are not run: EOPNOTSUPP, and `ss` filters /proc/net itself. With `--net host` inet sockets are the host's:
-//! ENOENT, as from a kernel without this listing, and again it is /proc/net that tells.
+//! ENOENT, as from a kernel without this listing, and `ss` reads /proc/net again.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};

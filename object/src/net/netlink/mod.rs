@@ -1,4 +1,4 @@
-//! AF_NETLINK sockets (netlink(7)): questions to the kernel, answered while they are sent.
+//! AF_NETLINK sockets (netlink(7)): requests to the kernel, answered while they are sent.
 //!
 //! NETLINK_ROUTE and NETLINK_SOCK_DIAG are answered. NETLINK_KOBJECT_UEVENT sockets exist as well, since their listeners only wait for
 //! devices to come, and none ever does.
@@ -82,7 +82,7 @@ pub struct NetlinkSocket {
     groups: AtomicU32,
     /// Options of level SOL_NETLINK, one bit each.
     options: AtomicU32,
-    /// Who made it: the port id where a write tells no caller.
+    /// Who made it: the port id where a write names no caller.
     maker: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Descriptors in flight (SCM_RIGHTS), and the collection of sockets that only messages hold.
 //!
 //! A socket whose descriptor is in its own queue, or in a queue that only such sockets lead to, is closed by nobody. Such
-//! rings are found by trial deletion: of every AF_UNIX file in flight, count the references that lie in queues of files in
+//! rings are found by trial deletion: of every AF_UNIX file in flight, count the references that are in queues of files in
 //! flight; a file with more references than that is held by somebody, and so is what its queue leads to. The rest is emptied.
 //!
 //! References move while the counting goes on, but a file gets new holders only when a message is taken. Taking one raises

@@ -21,7 +21,7 @@ use crate::net::socket::{NetCaller, Outgoing, Received};
 const QUEUE_LEN: usize = 512;
 /// What a record costs its sender beside its bytes.
 const OVERHEAD: usize = 512;
-/// Longest record, whatever SO_SNDBUFFORCE says: it is one piece of the kernel's memory. (Linux ends at about the same size, for the
+/// Longest record, whatever SO_SNDBUFFORCE sets: it is one piece of the kernel's memory. (Linux ends at about the same size, for the
 /// same reason.)
 const RECORD_MOST: usize = 4 << 20;
 
@@ -150,7 +150,7 @@ impl UnixSocket {
             None => {
                 let peer = self.peer.read().clone().ok_or(Errno::ENOTCONN)?;
                 if self.common.kind == sock::DGRAM && peer.is_released() {
-                    // The association ends with the news of the peer's.
+                    // The association ends once this side notices the peer's end.
                     *self.peer.write() = None;
                     self.state.lock().connected = false;
                     return Err(Errno::ECONNREFUSED);

@@ -29,7 +29,7 @@ typedef struct {
     uint32_t start, end, command, spare;
 } l4_module;
 
-/* What a loader by Multiboot tells. */
+/* What a loader by Multiboot passes. */
 typedef struct {
     uint32_t flags, lower, upper, device, command, module_count, modules;
 } l4_loader;

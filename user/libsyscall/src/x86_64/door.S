@@ -1,5 +1,5 @@
 /* octo_call(number, a, b, c, d, e, f): the way into the kernel on x86-64. rdi number, rsi a, rdx b, rcx c, r8 d, r9 e, [rsp+8] f.
- * Which door is in the core's record at %fs:0 (record.h); the kernel answers in rax. Callee-saved registers are kept, vector
+ * Which door is in the core's record at %fs:0 (record.h); the kernel returns in rax. Callee-saved registers are kept, vector
  * registers are not: another i-let may run in between. */
 
         .intel_syntax noprefix
@@ -59,7 +59,7 @@ octo_call:
 2:      ret
 
         /* A signal to oneself, with number, a, b, c in rbx, rbp, r12, r13 and d, e, f where `syscall` has them: the host leaves those
-         * alone. Answered by the time the host call returns. */
+         * alone. Done by the time the host call returns. */
         .macro  SIGNAL_WORDS
         push    rbx
         push    rbp
