@@ -8,7 +8,7 @@
 //!
 //! Where the host has none, the lowest words of a stack are looked at when its thread waits or ends: nothing writes there unless
 //! the stack is used up. That finds an overflow late, but the sandbox does not go on with it. Neither costs a call that
-//! answers at once anything.
+//! returns at once anything.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -71,7 +71,7 @@ struct Grow {
     idle: Idle,
 }
 
-/// Says that the calling thread, or the one it works for, is the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
+/// Reports the calling thread, or the one it works for, as the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
 fn blame() {
     let here = 0u8;
     let here = hosted::index_of(&raw const here as usize);

@@ -52,7 +52,7 @@ fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
 }
 
-/// A file of the kernel's without contents: what is mapped of it answers every access with SIGBUS.
+/// A file of the kernel's without contents: every access to what is mapped of it raises SIGBUS.
 fn nothing() -> Result<Arc<OwnedFd>> {
     static FILE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut file = FILE.lock();
@@ -208,7 +208,7 @@ impl Ground for HostedSpace {
     }
 }
 
-/// A guest has said of some memory that its children are not to have it, so that nobody else may use that mark.
+/// A guest has marked some memory as not for its children, so that nobody else may use that mark.
 static ADVISED: AtomicBool = AtomicBool::new(false);
 
 /// Keeps ranges of guest memory from the next process that is made, whose exec would only drop them, or gives them to it again: the

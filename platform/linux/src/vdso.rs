@@ -21,7 +21,7 @@ pub fn ranges() -> [(usize, usize); 2] {
     [(code - DATA_SIZE, code), (code, end)]
 }
 
-/// Tells the functions where calls of their own go that need no trap: in the first process, before there are others.
+/// Sets where the functions' own calls go, without a trap: in the first process, before there are others.
 pub fn set_call_entry(entry: usize) -> Result<()> {
     let [(data, code), _] = ranges();
     let protect = |rights: u32| {
