@@ -118,7 +118,7 @@ pub struct Core {
     pub in_use: InUse,
 }
 
-// SAFETY: `words` is changed by the core itself only, or before it runs; `turn` answers for itself.
+// SAFETY: `words` is changed by the core itself only, or before it runs; `turn` is sound by itself.
 unsafe impl Sync for Core {}
 // SAFETY: as above; it holds no reference to where it is before `load`.
 unsafe impl Send for Core {}

@@ -188,7 +188,7 @@ pub fn kernel_root() -> usize {
     KERNEL_ROOT.load(Ordering::Acquire)
 }
 
-/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none, or answers that there is no memory.
+/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none, or returns that there is no memory.
 /// Called under the thread table's lock.
 pub fn map_stack_page(addr: usize) -> bool {
     map_kernel_page(addr, FRAMES.take())
