@@ -250,7 +250,7 @@ fn call(command: &mut Command, stdin: &str) -> Result<Output, String> {
     child.wait_with_output().map_err(|e| format!("{:?}: {e}", command.get_program()))
 }
 
-/// A run without a jail reports so in one line, unless that was asked for. (The gate `seccomp` has none on any machine.)
+/// A run without a jail reports it in one line, unless that was asked for. (The gate `seccomp` has none on any machine.)
 fn no_jail_is_said() -> Result<(), String> {
     let said = |options: &[&str]| -> Result<String, String> {
         let output = call(Command::new(build::janua()).arg("run").args(options).args(["--", "/bin/true"]), "")?;

@@ -259,7 +259,7 @@ fn many_objects(p: &Place) -> Result<(), String> {
 }
 
 /// What a cgroup does is seen in the suite `keys`, on a host that has all of its controllers; here, that a sandbox has one just when
-/// `janua doctor` reports so and a limit was asked for, and leaves none behind.
+/// `janua doctor` reports one and a limit was asked for, and leaves none behind.
 fn cgroup(p: &Place) -> Result<(), String> {
     let doctor = std::process::Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
