@@ -209,7 +209,7 @@ pub fn functions(image: &[u8]) -> Result<Vec<Function<'_>>, Broken> {
     Ok(found.into_iter().map(|(function, _)| function).filter(|function| function.size > 0).collect())
 }
 
-/// The host's vDSO and its data pages: where they lie, and the functions in it.
+/// The host's vDSO and its data pages: where they are, and the functions in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vdso {
     pub start: usize,
