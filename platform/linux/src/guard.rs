@@ -1,6 +1,6 @@
 //! What keeps a kernel stack that grows too deep off the one below.
 //!
-//! Stacks lie one behind the other in one mapping, each with its thread's area at the top, so an overflow would destroy the saved
+//! Stacks are one behind the other in one mapping, each with its thread's area at the top, so an overflow would destroy the saved
 //! registers of another thread, perhaps of another process. A page without rights below each would cut the mapping in two for
 //! every thread, and each piece costs at fork. Linux 6.15 has guard regions for shared memory (madvise(2), MADV_GUARD_INSTALL): a
 //! mark in the page tables that makes an access a fault and leaves the mapping whole. After a call the fault is reported

@@ -145,7 +145,7 @@ impl Registers for HostedRegisters {
         if !fine || loads_mxcsr && own.0[26..28] != [0; 2] {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
+        // SAFETY: aligned; the header names only components guests may use, whose bytes are in the buffer in either form, since
         // the compacted one is never longer than the standard one; reserved bits are zero.
         unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), mask & components()) };
         Ok(())

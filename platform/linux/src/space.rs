@@ -37,7 +37,7 @@ const READ_WRITE: Prot = Prot { read: true, write: true, exec: false };
 pub struct HostedSpace;
 
 fn bounds() -> Bounds {
-    // The kernel's vDSO and the host's lie above everything a guest maps.
+    // The kernel's vDSO and the host's are above everything a guest maps.
     // The page below the kernel stays empty, so that an access that starts in guest memory never ends in the kernel's.
     Bounds { low: LOWEST, high: vdso::ranges()[0].0, holes: [(KERNEL_BASE - PAGE, KERNEL_END), (0, 0)] }
 }
