@@ -73,7 +73,7 @@ struct Words {
     entry_top: u64,
     /// `gs:[56]`. Another register.
     scratch2: u64,
-    /// `gs:[64]`. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
+    /// `gs:[64]`. Where the five words of an interrupt are on the entry stack ([`PUSHED`]).
     entry_pushed: u64,
     /// `gs:[72]`. The first address that is not user code's.
     user_end: u64,

@@ -529,7 +529,7 @@ pub fn restrict(thread: &Arc<Thread>, allowed: u64) {
         leave_if_unwelcome();
     } else {
         nudge(thread);
-        // It may lie in a queue that only cores look into that it may not use: an idle one that it may use takes it from there, a
+        // It may be in a queue that only cores look into that it may not use: an idle one that it may use takes it from there, a
         // busy one when it looks around.
         call_idle(thread.allowed());
     }

@@ -23,7 +23,7 @@ const KERNEL_HALF: usize = 256;
 const STACKS_ENTRY: usize = 384;
 /// Where thread stacks are mapped.
 pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
-/// Where the heap has pages that lie anywhere in memory: another entry of the root.
+/// Where the heap has pages that are anywhere in memory: another entry of the root.
 pub const HEAP: usize = 0xffff_0000_0000_0000 | (STACKS_ENTRY + 1) << 39;
 
 /// Bytes of a page that a table of the level above the last maps.
