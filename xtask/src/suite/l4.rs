@@ -118,7 +118,7 @@ fn expect((code, output, kernel): (i32, String, String), case: &Case, machine: M
     ))
 }
 
-/// Modules that are none: a text, an executable of the host's, two that lie in the same place, one cut off.
+/// Modules that are none: a text, an executable of the host's, two that are in the same place, one cut off.
 fn malformed(machine: Machine, programs: &Path) -> Result<(), String> {
     let dir = compare::place().join("l4");
     let put = |name: &str, bytes: &[u8]| -> Result<String, String> {
