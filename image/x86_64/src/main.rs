@@ -41,7 +41,7 @@ fn gates(initrd: &[u8]) -> &'static [&'static dyn TrapGate] {
     if l4::Config::is_one(initrd) { &L4_GATES } else { &GATES }
 }
 
-/// Where a tile has the records of its cores, its stacks and its pages; programs lie below.
+/// Where a tile has the records of its cores, its stacks and its pages; programs are below.
 const RECORDS: usize = 0x1000_0000_0000;
 const STACKS: usize = 0x1100_0000_0000;
 const HEAP_START: usize = 0x1200_0000_0000;
