@@ -1,5 +1,5 @@
 //! What a compromised kernel can still reach of its host: `test/walls/taken_over.c`, which makes host calls from kernel text
-//! as such a kernel would, under `--jail none`. Its rows list which call ends how; besides, every number that the kernel's list of
+//! as such a kernel would, under `--jail none`. Its rows list how each call ends; besides, every number that the kernel's list of
 //! host calls (`platform/linux/src/wall.rs`) lacks is tried.
 
 use std::collections::BTreeMap;
