@@ -62,7 +62,7 @@ fn programs(machine: &str) {
     println!("cargo::rerun-if-changed={}", dir.parent().unwrap_or(&dir).display());
 }
 
-/// QEMU's plugin that models a TLB, as built by `cargo xtask build`. Without it `janua bench` says so.
+/// QEMU's plugin that models a TLB, as built by `cargo xtask build`. Without it `janua bench` reports that.
 fn plugin() {
     println!("cargo::rerun-if-env-changed=JANUA_TLB_PLUGIN");
     let named = std::env::var_os("JANUA_TLB_PLUGIN").map(PathBuf::from);
@@ -71,7 +71,7 @@ fn plugin() {
     embed("JANUA_TLB_PLUGIN", named.unwrap_or(last));
 }
 
-/// The image for a bare machine, or of the personality `l4v2` for Linux. A command without it says so when it is asked for it.
+/// The image for a bare machine, or of the personality `l4v2` for Linux. A command without it reports that when asked for it.
 fn optional(image: &str) {
     let name = format!("JANUA_IMAGE_{}", image.to_uppercase().replace('-', "_"));
     println!("cargo::rerun-if-env-changed={name}");

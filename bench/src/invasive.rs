@@ -12,7 +12,7 @@ use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowRe
 use crate::stats::Summary;
 use crate::{Failure, Plan, Platform};
 
-/// More rounds than this take minutes and tell nothing new.
+/// More rounds than this take minutes and show nothing new.
 const ROUNDS_MOST: usize = 3;
 /// The program (`user/programs/calls.c`).
 const PROGRAM: &str = "calls";
@@ -49,7 +49,7 @@ const WAYS_X86_64: &[Way] = &[
     Way { name: "vanilla", gate: None, jail: "none", options: &["--library", "vanilla"] },
 ];
 
-/// On the LEON3 an instruction takes two to this power of nanoseconds, so that the stopwatch's tick of 25 tells single ones.
+/// On the LEON3 an instruction takes two to this power of nanoseconds, so that the stopwatch's tick of 25 resolves single ones.
 const ICOUNT_LEON3: u32 = 5;
 /// On x86_64 its tick is a nanosecond.
 const ICOUNT_X86_64: u32 = 0;
@@ -59,7 +59,7 @@ struct Pass {
     unit: Unit,
     /// Under QEMU, when instructions are counted: what one takes, as above.
     icount: Option<u32>,
-    /// What rows' names begin with, and what is said behind the titles of groups.
+    /// What rows' names begin with, and what is printed behind the titles of groups.
     prefix: &'static str,
     behind: &'static str,
     rounds: usize,
@@ -234,7 +234,7 @@ fn cell(configuration: &Configuration, figures: &Result<Figures, String>, name: 
     Cell { configuration: configuration.name.clone(), result, skipped, fast_share: None }
 }
 
-/// What the figures say about the goal.
+/// What the figures show about the goal.
 fn notes(rows: &[RowResult]) -> Vec<String> {
     let mut notes = vec![
         "native here is the thesis' method on this host: three host calls and a signal handler in an ordinary process"

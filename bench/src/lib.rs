@@ -146,7 +146,7 @@ pub fn report(files: &[PathBuf], output: &std::path::Path) -> Result<(), Failure
     if left_out.is_empty() { Ok(()) } else { Err(Failure(format!("not on the page: {}", left_out.join("\n")))) }
 }
 
-/// What a file tells.
+/// What a file contains.
 fn measurement(path: &std::path::Path) -> Result<Measurement, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
     Measurement::from_json(&text)

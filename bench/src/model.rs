@@ -140,7 +140,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What a number stands for.
+/// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     #[serde(rename = "ns")]
@@ -148,7 +148,7 @@ pub enum Unit {
     /// Counted, where a machine is emulated: the same in every run.
     #[serde(rename = "instructions")]
     Instructions,
-    /// Times a model of the processor's TLB had no answer.
+    /// Misses of a model of the processor's TLB.
     #[serde(rename = "misses")]
     Misses,
     #[serde(rename = "KiB")]

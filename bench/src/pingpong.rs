@@ -13,7 +13,7 @@ use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, Refus
 use crate::stats::Summary;
 use crate::{Failure, Plan, machine};
 
-/// More rounds than this tell nothing new.
+/// More rounds than this show nothing new.
 const ROUNDS_MOST: usize = 5;
 /// The configuration that is Janua's.
 const OWN: &str = "l4v2 ptrace/process";
@@ -128,7 +128,7 @@ fn uml() -> Refused {
     }
 }
 
-/// What the figures say about the aims.
+/// What the figures show about the aims.
 fn notes(rows: &[RowResult]) -> Vec<String> {
     let figure = |name: &str| {
         let row = rows.iter().find(|row| row.name == name)?;

@@ -41,7 +41,7 @@ pub fn times(ratio: f64) -> String {
     format!("{ratio:.digits$} x")
 }
 
-/// The figure that stands for a row: the least time, the greatest rate.
+/// The figure that represents a row: the least time, the greatest rate.
 pub fn best(summary: &Summary, unit: Unit) -> f64 {
     match unit {
         Unit::PerSecond => summary.max,

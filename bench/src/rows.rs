@@ -89,7 +89,7 @@ struct Figures {
     fast: BTreeMap<(&'static str, usize), f64>,
 }
 
-/// Tells on a terminal how far it is.
+/// Shows on a terminal how far it is.
 struct Progress(bool);
 
 impl Progress {

@@ -44,13 +44,13 @@ impl Summary {
         })
     }
 
-    /// How far apart the middle four fifths lie, as a part of the median.
+    /// How far apart the middle four fifths are, as a part of the median.
     pub fn spread(&self) -> f64 {
         if self.median > 0.0 { (self.p90 - self.p10) / self.median } else { 0.0 }
     }
 }
 
-/// The value below which `part` of the sorted samples lie, between neighbours by a straight line.
+/// The value below which `part` of the sorted samples are, between neighbours by a straight line.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let place = part * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);

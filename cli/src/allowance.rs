@@ -1,4 +1,4 @@
-//! What a sandbox may have: the options of `janua run` that say so, and what is allowed without them.
+//! What a sandbox may have: the options of `janua run` that set it, and what is allowed without them.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct Allowance {
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Bytes; `usize::MAX` for no limit, `None` where nothing was said.
+    /// Bytes; `usize::MAX` for no limit, `None` where nothing was given.
     pub memory: Option<usize>,
     pub disk: Option<usize>,
     pub pids: Option<u32>,
@@ -133,7 +133,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Bytes as one would write them: 256M, 1536K, 1000.
 pub fn shown(bytes: usize) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
-    // Whole units, or large enough that a tenth says it.
+    // Whole units, or large enough that a tenth suffices.
     for (shift, unit) in units {
         if bytes >> shift > 0 && bytes.trailing_zeros() >= shift {
             return format!("{}{unit}", bytes >> shift);

@@ -127,7 +127,7 @@ fn nothing() -> String {
     "this host offers none of the gates janua has\n       `janua doctor` prints what it tried".to_owned()
 }
 
-/// Whether this command itself runs on Janua's kernel, which says so in its version.
+/// Whether this command itself runs on Janua's kernel, which its version shows.
 pub fn inside_janua() -> bool {
     std::fs::read_to_string("/proc/version").is_ok_and(|text| text.to_lowercase().contains("janua"))
 }

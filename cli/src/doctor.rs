@@ -317,7 +317,7 @@ fn acceleration() -> Finding {
     match boot::kvm::test() {
         Ok(()) => Finding { mark: Mark::Good, what, note: "it runs ring 0 natively: `janua boot` uses it".into() },
         Err(why) => {
-            // Only the first line says why; the rest what to type, which `./janua boot` does by itself.
+            // Only the first line states why; the rest what to type, which `./janua boot` does by itself.
             let why = why.lines().next().unwrap_or_default().trim_end_matches('.');
             let note = format!("{}. Not needed: `janua boot` emulates the processor, slower.", upper(why));
             Finding { mark: Mark::Lacking, what, note }

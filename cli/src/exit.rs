@@ -17,7 +17,7 @@ pub const NOT_EXECUTABLE: u8 = 126;
 #[allow(dead_code, reason = "used by the loader")]
 pub const NOT_FOUND: u8 = 127;
 
-/// Says why janua failed, on standard error, and gives the exit code for it.
+/// Prints why janua failed, on standard error, and gives the exit code for it.
 pub fn fail(why: &dyn Display) -> ExitCode {
     eprintln!("janua: {why}");
     ExitCode::from(JANUA)

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            // Help and version are answers, anything else is a mistake in our own arguments. Where another exit code would be
+            // Help and version are wanted, anything else is a mistake in our own arguments. Where another exit code would be
             // the program's it is 125, as env(1) has it.
             let runs = std::env::args_os()
                 .nth(1)

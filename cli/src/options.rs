@@ -135,7 +135,7 @@ pub struct Machine {
     /// Of each tile.
     pub cores: u32,
     pub library: Library,
-    /// The library answers calls itself that need no privilege.
+    /// The library makes calls itself that need no privilege.
     pub answers: bool,
     /// The library asks the host for its ids at each call.
     pub asks_ids: bool,
@@ -236,11 +236,11 @@ pub struct BootMachine {
     /// Of each tile.
     pub cores: u32,
     pub library: Library,
-    /// The library answers calls itself that need no privilege.
+    /// The library makes calls itself that need no privilege.
     pub answers: bool,
     /// The library calls by `int 0x30` rather than by `syscall`.
     pub interrupts: bool,
-    /// At the end, say what was called; on a LEON3, how many register windows were spilled and filled.
+    /// At the end, print what was called; on a LEON3, how many register windows were spilled and filled.
     pub stats: bool,
 }
 

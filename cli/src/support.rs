@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Each row that is linked was read, in order, and says the same.
+    /// Each row that is linked was read, in order, and reads the same.
     fn same<P: Personality>(read: &[Line], rows: &[Row<P>]) {
         assert_eq!(read.len(), rows.len());
         for (line, row) in read.iter().zip(rows) {

@@ -39,7 +39,7 @@ pub struct Run<'a> {
 pub struct Outcome {
     /// Standard output and standard error in the order they were written. Empty for a run on a terminal.
     pub output: Vec<u8>,
-    /// As a shell says it: 128+n for signal n.
+    /// As a shell reports it: 128+n for signal n.
     pub code: i32,
     /// The time limit struck.
     pub timeout: bool,
@@ -118,7 +118,7 @@ impl Running {
         found.split_off(1)
     }
 
-    /// Waits for the end and what the guard has to say.
+    /// Waits for the end and what the guard has to report.
     pub fn wait(mut self) -> Result<Outcome, String> {
         self.guard.wait().map_err(|e| format!("guard: {e}"))?;
         let output = match self.reader.take() {

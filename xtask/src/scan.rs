@@ -1,7 +1,7 @@
 //! Disassembles the kernel images for x86-64 and refuses instructions they must not hold.
 //!
 //! The guest's vector state is not saved on the way into the kernel, so the kernel may not touch it; host calls and
-//! changes of the protection key are made in a few audited functions and nowhere else. On the bare machine the ways to user code lie
+//! changes of the protection key are made in a few audited functions and nowhere else. On the bare machine the ways to user code are
 //! in the pages that its tables map with page-table isolation, and nothing is both written and executed.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Counting tests and saying what came of them.
+//! Counting tests and reporting what came of them.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ const SHOWN: usize = 100;
 #[derive(Default)]
 pub struct Tally {
     passed: u32,
-    /// The names of those that passed, where their runner says them.
+    /// The names of those that passed, where their runner names them.
     names: Vec<String>,
     skipped: u32,
     failures: Vec<String>,
@@ -65,7 +65,7 @@ impl Tally {
         self.failures.get(count as usize..).unwrap_or_default().to_vec()
     }
 
-    /// `pass` or `fail` of something that answers with a `Result`.
+    /// `pass` or `fail` of something that returns a `Result`.
     pub fn check(&mut self, name: &str, result: Result<(), String>) {
         match result {
             Ok(()) => self.pass(name),
@@ -73,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Runs one suite under a heading and says what it took.
+    /// Runs one suite under a heading and reports what it took.
     pub fn suite(&mut self, name: &str, run: impl FnOnce(&mut Tally) -> Result<(), String>) {
         println!("== {name}");
         let (before, began) = (self.counts(), Instant::now());

@@ -39,7 +39,7 @@ fn settle(last: bool) -> bool {
     }
 }
 
-/// To be called by the side that answers, as soon as it runs. Where it cannot move it stays.
+/// To be called by the side that replies, as soon as it runs. Where it cannot move it stays.
 pub fn other_side() {
     settle(true);
 }

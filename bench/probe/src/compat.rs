@@ -183,7 +183,7 @@ impl Low {
         block.argument = (&raw const block.time) as usize as u32;
         let samples = meter.many(1 << 24, |count| {
             block.count = count as u32;
-            // SAFETY: code, block and stack lie below 4 GiB; the assembly keeps what the C convention keeps.
+            // SAFETY: code, block and stack are below 4 GiB; the assembly keeps what the C convention keeps.
             unsafe { probe32_enter(block, self.at(&raw const probe32_run) as usize) };
             Ok(())
         })?;

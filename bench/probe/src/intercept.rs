@@ -15,7 +15,7 @@ static SELECTOR: AtomicU8 = AtomicU8::new(ALLOW);
 const ALLOW: u8 = 0;
 const BLOCK: u8 = 1;
 
-/// Puts the answer in the interrupted program's rax.
+/// Puts the result in the interrupted program's rax.
 extern "C" fn answer(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // The handler's own return is a system call.
     SELECTOR.store(ALLOW, Ordering::Relaxed);
@@ -117,7 +117,7 @@ fn tracee(body: fn()) -> Result<libc::pid_t, Skip> {
     if libc::WIFSTOPPED(status) { Ok(child) } else { Err(Skip("ptrace is not permitted here".into())) }
 }
 
-/// Measures `step`, one round trip of a traced child that does nothing but `body`, with what `first` says of it.
+/// Measures `step`, one round trip of a traced child that does nothing but `body`, after `first`, which may refuse it.
 pub fn traced(
     meter: &Meter,
     body: fn(),

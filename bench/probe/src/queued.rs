@@ -11,7 +11,7 @@ use crate::{Samples, Skip, sys};
 
 /// A real-time signal that no C library uses for itself.
 const SIGNAL: i32 = 40;
-/// What the empty functions answer.
+/// What the empty functions return.
 const ANSWER: usize = 42;
 const EMPTY: usize = 6;
 
@@ -67,7 +67,7 @@ extern "C" fn on_call(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) 
     record.result = dispatch(record.number, record.words);
 }
 
-/// One call; asks the host for thread and process where `ids` does not tell them.
+/// One call; asks the host for thread and process where `ids` does not give them.
 fn call(ids: Option<(usize, usize)>) -> Result<(), Skip> {
     let mut record = Record { number: EMPTY, words: [7; 6], result: 0 };
     let info =

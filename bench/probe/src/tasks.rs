@@ -42,7 +42,7 @@ impl Task {
     }
 }
 
-/// The instruction that says that the work begins (1) or is over (2): `nopl` with a displacement that no compiler makes.
+/// The instruction that marks the work's beginning (1) or end (2): `nopl` with a displacement that no compiler makes.
 macro_rules! mark {
     ($which:literal) => {
         // SAFETY: an instruction that does nothing, and whose operand is never accessed.

@@ -136,7 +136,7 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A plot of curves, both scales logarithmic. Places at or below 0 stand at the left edge. Empty without data.
+/// A plot of curves, both scales logarithmic. Places at or below 0 are at the left edge. Empty without data.
 pub fn lines(title: &str, across: &str, up: &str, curves: &[Line]) -> String {
     const HEIGHT: f64 = 260.0;
     const TOP: f64 = 52.0;

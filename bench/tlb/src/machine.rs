@@ -48,7 +48,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Addresses are canonical: 48 bits say all.
+    /// Addresses are canonical: 48 bits hold all.
     pub fn pack(self) -> u64 {
         self.addr << 16 | u64::from(self.size & 15) << 8 | self.class as u64
     }
@@ -69,7 +69,7 @@ const KERNEL_CODE: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c00
 const DIRECT_MAP: std::ops::Range<u64> = 0xffff_8000_0000_0000..0xffff_c000_0000_0000;
 /// The measuring program's code (`janua_probe::bare`).
 const PROGRAM: std::ops::Range<u64> = 0x40_0000..0x1_0000_0000;
-/// Stands for the interrupt descriptors, a page that nothing but the processor touches.
+/// Represents the interrupt descriptors, a page that nothing but the processor touches.
 const DESCRIPTORS: u64 = 0xffff_ffff_ffff_f000;
 
 /// What one sample counted.

@@ -53,7 +53,7 @@ pub enum Kind {
 /// Misses of instructions and of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
-    /// Of the first level: answered by the second, some cycles later, or by a walk.
+    /// Of the first level: served by the second, some cycles later, or by a walk.
     pub first: [u64; 2],
     /// Of both: the processor reads the page tables.
     pub walks: [u64; 2],

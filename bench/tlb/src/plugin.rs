@@ -82,7 +82,7 @@ extern "C" fn accessed(_core: c_uint, info: u32, addr: u64, _data: *mut c_void) 
 }
 
 extern "C" fn translated(_id: u64, block: *mut Opaque) {
-    // SAFETY: the block is good for the time of the call; so are its instructions, and their bytes as many as their sizes say.
+    // SAFETY: the block is good for the time of the call; so are its instructions, and their bytes up to their sizes.
     unsafe {
         for index in 0..qemu_plugin_tb_n_insns(block) {
             let insn = qemu_plugin_tb_get_insn(block, index);
@@ -180,7 +180,7 @@ extern "C" fn translated_for_caches(_id: u64, block: *mut Opaque) {
                 Some([1]) => hook(begins, std::ptr::null_mut()),
                 Some([2]) => hook(ends, std::ptr::null_mut()),
                 _ => {
-                    // Memory of the machine's is at one place of QEMU's: it stands for the physical address, apart from those of data.
+                    // Memory of the machine's is at one place of QEMU's: it represents the physical address, apart from those of data.
                     let place = qemu_plugin_insn_haddr(insn) as u64 | 1 << 63;
                     let fetched = Box::new(Fetched { addr: qemu_plugin_insn_vaddr(insn), place });
                     hook(count, Box::into_raw(fetched).cast());

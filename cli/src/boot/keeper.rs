@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 /// The first argument of a `janua` that is a keeper.
 pub const ARGUMENT: &str = "keep-boot";
 
-/// What is said by the keeper when it has seen the terminal's settings, and to it when nothing is left to do.
+/// What the keeper sends when it has seen the terminal's settings, and receives when nothing is left to do.
 const READY: u8 = b'r';
 const DONE: u8 = b'd';
 
@@ -29,7 +29,7 @@ impl Keeper {
         let machine = pidfd_open(pid, PidfdFlags::empty())?;
         let (line, its) = UnixStream::pair()?;
         let terminal = if terminal { Stdio::from(io::stdin().as_fd().try_clone_to_owned()?) } else { Stdio::null() };
-        // Its standard streams are what it works with; it says nothing.
+        // Its standard streams are what it works with; it prints nothing.
         let child = Command::new("/proc/self/exe")
             .arg(ARGUMENT)
             .stdin(OwnedFd::from(its))

@@ -13,7 +13,7 @@ use super::qemu::{self, Accelerator, Shape};
 
 /// How long the test may take: natively it takes a fraction of that.
 const LIMIT: Duration = Duration::from_secs(1);
-/// The test program's exit code when all gates have answered.
+/// The test program's exit code when the calls by all gates have returned.
 const GOOD: u8 = 42;
 /// Its name.
 pub const PROGRAM: &str = "/test";
@@ -138,7 +138,7 @@ fn run(accelerator: Accelerator, limit: Duration) -> Result<(), String> {
         return Err(format!("the kernel's gates did not answer within {} s there.", limit.as_secs()));
     }
     let mut said = String::new();
-    // What it said is all there is; it has ended.
+    // What it printed is all there is; it has ended.
     let _ = voice.as_mut().map(|voice| voice.read_to_string(&mut said));
     match said.lines().find_map(qemu::exit_code) {
         Some(GOOD) => Ok(()),

@@ -1,6 +1,6 @@
 //! QEMU as the LEON3: one application of the invasive personality, alone on the machine.
 //!
-//! Kernel and application share the one serial line. What the kernel says apart from output, the exit code among it, is a line that
+//! Kernel and application share the one serial line. What the kernel prints besides output, the exit code among it, is a line that
 //! begins with [`OWN`]; QEMU's own exit code is always 0.
 
 use std::fs;

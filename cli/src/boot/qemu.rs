@@ -20,7 +20,7 @@ use janua_platform_bare::outside::EXIT_MARK;
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
 const POWERED_OFF: i32 = 33;
-/// In QEMU's warnings of what its emulation lacks of a processor that was asked for by name: dozens, which say nothing of the program.
+/// In QEMU's warnings of what its emulation lacks of a processor that was asked for by name: dozens, which do not concern the program.
 const LACKS: &str = "TCG doesn't support requested feature";
 /// The kernel's line when it takes input.
 const LISTENS: &str = "janua-listens";
@@ -161,7 +161,7 @@ fn converse(child: &mut Child, interactive: bool) -> Result<u8, String> {
 }
 
 /// Passes the machine's messages on to standard error, but for three: that the kernel listens at its line, the exit code, which is
-/// the answer, and [`LACKS`].
+/// the result, and [`LACKS`].
 fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
     let mut code = None;
     let Some(voice) = child.stderr.take() else { return code };

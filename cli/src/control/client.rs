@@ -130,7 +130,7 @@ pub fn reach(name: &str) -> Result<OwnedFd, String> {
     })
 }
 
-/// The next reply. `patient`: however long it takes. The error says that the supervisor does not answer, or is gone.
+/// The next reply. `patient`: however long it takes. The error means that the supervisor does not reply, or is gone.
 pub fn reply(socket: &OwnedFd, patient: bool) -> Result<Reply, String> {
     loop {
         return match wire::receive(socket) {

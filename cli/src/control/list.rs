@@ -10,7 +10,7 @@ use super::client::{self, List};
 use super::place::{Name, Place};
 use super::wire::{About, Ask, Guest, Reply};
 
-/// What is known of a sandbox; only its supervisor's number where that does not answer.
+/// What is known of a sandbox; only its supervisor's number where that does not reply.
 struct Shown {
     name: Name,
     pid: u32,

@@ -1,4 +1,4 @@
-//! Running sandboxes: where their supervisors are found, what is asked of them, and what they answer.
+//! Running sandboxes: where their supervisors are found, what is asked of them, and what they reply.
 
 pub mod client;
 pub mod detach;

@@ -22,7 +22,7 @@ use rustix::process::{geteuid, getpid};
 const WAITING: i32 = 128;
 /// Ended sandboxes of which is known how they ended, and what they wrote.
 const KEPT: usize = 32;
-/// How long a supervisor may take to answer.
+/// How long a supervisor may take to reply.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The name of a sandbox.
@@ -164,7 +164,7 @@ impl Place {
         Ok(socket)
     }
 
-    /// Held until the answer is dropped. Who cannot lock goes without: names are the user's own.
+    /// Held until the result is dropped. Who cannot lock goes without: names are the user's own.
     fn lock(&self) -> Option<File> {
         let dir = File::open(&self.path).ok()?;
         flock(&dir, FlockOperation::LockExclusive).ok()?;
@@ -213,7 +213,7 @@ impl Place {
         all
     }
 
-    /// Removes a name that nobody stands for. A number is left alone while a process of it runs: that may be about to listen.
+    /// Removes a name that nobody listens at. A number is left alone while a process of it runs: that may be about to listen.
     fn remove_stale(&self, name: &Name) {
         let _locked = self.lock();
         let may_come = name.number().is_some_and(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok());

@@ -1,4 +1,4 @@
-//! A supervisor's side: what it answers those who ask about its sandbox, or want something of it.
+//! A supervisor's side: what it replies to those who ask about its sandbox, or want something of it.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -203,7 +203,7 @@ impl Server {
         }
     }
 
-    /// Pauses the sandbox, or lets it go on, for a client that still waits for it: one that has given up has said that it did not happen.
+    /// Pauses the sandbox, or lets it go on, for a client that still waits for it: one that gave up has reported that it did not happen.
     fn hold(&mut self, at: usize, sandbox: &Sandbox, paused: bool) -> bool {
         if is_gone(&self.clients[at].socket) {
             return false;
@@ -291,7 +291,7 @@ impl Server {
         self.refuse(at, errno)
     }
 
-    /// Says that the kernel has not taken it.
+    /// Replies that the kernel has not taken it.
     fn refuse(&self, at: usize, errno: i32) -> bool {
         let error = std::io::Error::from_raw_os_error(errno);
         self.reply(at, &Reply::Refused(format!("the sandbox's kernel does not take it: {error}")))

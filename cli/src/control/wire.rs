@@ -1,4 +1,4 @@
-//! What the commands and a supervisor say to each other: one datagram a message, of a type that either side decodes whole or not at all.
+//! What the commands and a supervisor send each other: one datagram a message, of a type that either side decodes whole or not at all.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -36,7 +36,7 @@ pub enum Ask {
     Resize(WindowSize),
 }
 
-/// What a supervisor answers.
+/// What a supervisor replies.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     About(About),
@@ -78,7 +78,7 @@ pub struct About {
     pub command: Vec<String>,
 }
 
-/// A guest process: what the kernel says of it, and the supervisor its number on the host.
+/// A guest process: what the kernel reports of it, and the supervisor its number on the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Guest {
     pub info: GuestInfo,

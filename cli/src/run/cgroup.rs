@@ -1,6 +1,6 @@
 //! A cgroup (version 2) for a sandbox whose limits were asked for, where the caller may make one: the host keeps them too then, with
 //! what the kernel's own accounts do not see, page tables, kernel stacks and the like, and against a compromised kernel.
-//! docs/architecture.md says where it is and what it may hold.
+//! docs/architecture.md describes where it is and what it may hold.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

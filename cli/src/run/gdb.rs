@@ -83,7 +83,7 @@ fn is_deserted(path: &Path) -> bool {
         && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
-/// What the kernel is given for the debugger: this program, the connection, and where to say what a person is to read.
+/// What the kernel is given for the debugger: this program, the connection, and where to print what a person is to read.
 pub fn debugger(connection: OwnedFd) -> Result<BootDebugger, String> {
     let program = File::open("/proc/self/exe").map_err(|error| format!("--gdb: cannot open this program: {error}"))?;
     let handed = [(janua_debug::CONNECTION, connection), (janua_debug::PROGRAM, program.into())];

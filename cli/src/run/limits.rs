@@ -59,7 +59,7 @@ pub fn own() -> [Option<Limit>; 16] {
     })
 }
 
-/// Takes the stack that this command needs, at its start. An error says that the host does not allow it.
+/// Takes the stack that this command needs, at its start. An error means that the host does not allow it.
 pub fn stack() -> Result<(), String> {
     let (need, enough) = STACK;
     own();
@@ -117,6 +117,6 @@ pub fn is_time(signal: i32, used: Duration) -> bool {
     const SIGKILL: i32 = signal::SIGKILL as i32;
     const SIGXCPU: i32 = signal::SIGXCPU as i32;
     let limit = getrlimit(Resource::Cpu).current;
-    // The host holds a limit against whole ticks, and says afterwards what was really used: on a busy machine a good deal less.
+    // The host holds a limit against whole ticks, and reports afterwards what was really used: on a busy machine a good deal less.
     matches!(signal, SIGKILL | SIGXCPU) && limit.is_some_and(|limit| used * 2 >= Duration::from_secs(limit))
 }

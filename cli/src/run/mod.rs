@@ -188,7 +188,7 @@ fn watch(
     loop {
         match sandbox.wait() {
             Event::Ended(code) => {
-                // What it said last is still to be passed on.
+                // What it sent last is still to be passed on.
                 if let (Ok(requests), Some(detached)) = (server.news(&sandbox), detached.as_mut()) {
                     requests.first.iter().for_each(|answer| detached.hear(answer, server));
                 }

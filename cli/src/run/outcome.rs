@@ -33,7 +33,7 @@ pub struct Outcome {
     faults: Option<u64>,
 }
 
-/// What an account says at the end.
+/// What an account shows at the end.
 struct Figures {
     peak: usize,
     used: usize,
@@ -144,7 +144,7 @@ impl Outcome {
         self
     }
 
-    /// Says on standard error and to the status descriptor how it ended: the exit code.
+    /// Reports on standard error and to the status descriptor how it ended: the exit code.
     pub fn tell(&self, allowed: &Allowed, wall: Duration) -> ExitCode {
         if let Some(why) = &self.fault {
             eprintln!("janua: {why}");

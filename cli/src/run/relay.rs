@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::RDHUP);
 
-/// A relay as its supervisor sees it. Dropped, it is gone, and has told gdb what was given last.
+/// A relay as its supervisor sees it. Dropping it ends it, once it has passed on to gdb what it got last.
 pub struct Relay(UnixStream);
 
 impl Relay {
@@ -94,7 +94,7 @@ impl Between {
         Ok(Between { gdb, sandbox, to_gdb: Vec::new(), to_sandbox: Vec::new(), filter: Filter::default() })
     }
 
-    /// Until either side is gone. The error says what the sandbox has sent that must not go on.
+    /// Runs until either side is gone. The error names what the sandbox has sent that gdb must not get.
     fn run(mut self) -> io::Result<()> {
         loop {
             let (gdb, sandbox) = self.wait()?;
@@ -117,7 +117,7 @@ impl Between {
         }
     }
 
-    /// Waits until something can be done: what, at each side. Who has not taken what came last is not known more.
+    /// Waits until something can be done: what, at each side. Neither is read before the other has taken what came last.
     fn wait(&self) -> io::Result<(PollFlags, PollFlags)> {
         let wanted = |to: &[u8], from: &[u8]| {
             let read = if from.is_empty() { PollFlags::IN } else { PollFlags::empty() };

@@ -47,7 +47,7 @@ pub fn signals() -> u64 {
     boot::info().control.signals.swap(0, Ordering::SeqCst)
 }
 
-/// Answers requests to a kernel that has no processes.
+/// Replies to requests to a kernel that has no processes.
 pub fn refuse_requests(machine: &dyn Machine, why: &str) {
     for asked in channel::requests() {
         asked.handed.into_iter().for_each(|fd| LinuxHost.close(fd));
@@ -98,7 +98,7 @@ impl Write for Start<'_> {
 #[cfg(target_os = "none")]
 const OUT_OF_MEMORY: u8 = 137;
 
-/// Ends the sandbox, and says why.
+/// Ends the sandbox, and reports why.
 pub fn refuse(why: &str) -> ! {
     let _ = writeln!(Line, "janua: {why}");
     machine::stop_sandbox(125)
@@ -115,7 +115,7 @@ pub fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     if Start::is(info.message(), "memory allocation of ") {
-        // The supervisor says so.
+        // The supervisor reports it.
         boot::accounts().note_exhausted();
         machine::stop_sandbox(OUT_OF_MEMORY)
     }

@@ -25,7 +25,7 @@ use common::{begin, refuse, refuse_requests, refuse_with, signals};
 /// The gates of this image.
 static GATES: [&dyn HostedGate; 5] = [&Sud, &Seccomp, &Call, &Signal, &Ptrace];
 
-/// A tile's memory when the personality is `invasive`; programs lie below.
+/// A tile's memory when the personality is `invasive`; programs are below.
 const TILE: Layout = Layout {
     records: 0x1000_0000_0000,
     stacks: 0x1100_0000_0000,

@@ -1,6 +1,6 @@
 //! The x86_64 kernel image: joins the bare machine, its gates and the personalities.
 //!
-//! The loader brings one module besides the kernel, which says by how it begins whose it is: the configuration of the personality
+//! The loader brings one module besides the kernel, which shows by how it begins whose it is: the configuration of the personality
 //! `invasive`, with the application; that of `l4v2`, with its modules; or that of `linux` and the file tree, as [`archive`] has them.
 #![no_std]
 #![no_main]
@@ -41,7 +41,7 @@ fn gates(initrd: &[u8]) -> &'static [&'static dyn TrapGate] {
     if l4::Config::is_one(initrd) { &L4_GATES } else { &GATES }
 }
 
-/// Where a tile has the records of its cores, its stacks and its pages; programs lie below.
+/// Where a tile has the records of its cores, its stacks and its pages; programs are below.
 const RECORDS: usize = 0x1000_0000_0000;
 const STACKS: usize = 0x1100_0000_0000;
 const HEAP_START: usize = 0x1200_0000_0000;
@@ -88,7 +88,7 @@ extern "C" fn janua_start() -> ! {
     machine.serve(move || janua_personality_linux::start::serve(&kernel, 0, Vec::new()))
 }
 
-/// What programs call by address, by number: functions of calls that answer at once; for others, and where all are to be counted,
+/// What programs call by address, by number: functions of calls that return at once; for others, and where all are to be counted,
 /// the number.
 fn functions(counted: bool) -> Vec<usize> {
     let word = |row: &Row<Invasive>| match row.run {

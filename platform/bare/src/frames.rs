@@ -90,7 +90,7 @@ impl<M: Memory> Physical<M> {
         assert!(largest.1 - largest.0 > bytes, "no memory for the page counters");
         let counts = M::base() + largest.0;
         largest.0 += bytes;
-        // SAFETY: memory that is free and mapped, as the caller says, and from now on the counters' alone.
+        // SAFETY: memory that is free and mapped, as the caller ensures, and from now on the counters' alone.
         unsafe { core::ptr::write_bytes(counts as *mut u8, 0, bytes) };
         self.counts.store(counts, Ordering::Relaxed);
         self.end.store(end / PAGE, Ordering::Release);

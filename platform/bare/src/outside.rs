@@ -17,7 +17,7 @@ pub const OWN: &str = "\x1e";
 /// The line before the LEON3's last: windows spilled and filled, and switches between threads.
 pub const WINDOWS_MARK: &str = "janua-windows ";
 
-/// Commands of the telnet protocol, by which the serial line tells the window's size and the input's end (RFC 854, 1073, 1184).
+/// Commands of the telnet protocol, by which the serial line reports the window's size and the input's end (RFC 854, 1073, 1184).
 pub mod telnet {
     pub const EOF: u8 = 236;
     pub const SE: u8 = 240;

@@ -56,7 +56,7 @@ mod tests {
         }
         let longer = [&bytes[..], &[0]].concat();
         assert_eq!(decode_answer(&longer), Err(Errno::EINVAL));
-        // A list that says it has more members than there can be bytes.
+        // A list that claims to have more members than there can be bytes.
         assert_eq!(decode_answer(&[1, 7, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0]), Err(Errno::EINVAL));
     }
 

@@ -45,7 +45,7 @@ pub struct BootInfo {
     pub proc: i32,
     /// 1 when the numbers of processes there are those the sandbox's see.
     pub proc_same_numbers: u32,
-    /// The errno that one host call answers on purpose (0: none does), and which of those that could: see `janua_platform_linux::faults`.
+    /// The errno that one host call returns on purpose (0: none does), and which of those that could: see `janua_platform_linux::faults`.
     pub fault: u32,
     pub fault_at: u64,
     /// The host's AT_HWCAP and AT_HWCAP2. From the host, not from `cpuid`, which is an exit under a hypervisor and does not know
@@ -81,7 +81,7 @@ pub struct Control {
     pub signals: AtomicU64,
     /// Woken by the supervisor when it has set `signals`, and by timers: the service thread parks on it.
     pub service: AtomicU32,
-    /// How many calls have been made that could answer `fault`.
+    /// How many calls have been made that could return `fault`.
     pub faults: AtomicU64,
     /// Set by the kernel when the first program has ended: its wait status; [`NO_STATUS`] before.
     pub status: AtomicU32,

@@ -89,7 +89,7 @@ impl Channel {
             // SAFETY: a buffer of ours; the descriptor never waits.
             let got = unsafe { libc::read(self.fd, room.as_mut_ptr().cast(), room.len()) };
             return match usize::try_from(got) {
-                // The kernel is gone, which its processes' ends tell.
+                // The kernel is gone, which its processes' ends show.
                 Ok(0) => None,
                 Ok(len) if len > ANSWER_MOST => Some(Err(Garbage)),
                 Ok(len) => Some(decode_answer(&room[..len]).map_err(|_| Garbage)),
@@ -132,7 +132,7 @@ impl Caught {
         }
     }
 
-    /// Waits until a signal has come or one of the descriptors is ready: bit n of the answer is the n-th. `writing`: to be written to.
+    /// Waits until a signal has come or one of the descriptors is ready: bit n of the result is the n-th. `writing`: to be written to.
     /// A limit in milliseconds, or none.
     pub fn wait(&self, reading: &[i32], writing: &[i32], limit: Option<i32>) -> u32 {
         let entry = |fd: &i32, events| libc::pollfd { fd: *fd, events, revents: 0 };

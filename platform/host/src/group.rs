@@ -16,7 +16,7 @@ pub(crate) unsafe fn fork_into(directory: i32, exit_signal: i32) -> i32 {
         cgroup: directory as u64,
         ..CloneArgs::default()
     };
-    // SAFETY: a structure of the size given; with no stack and no shared memory it is a fork, which the caller answers for.
+    // SAFETY: a structure of the size given; with no stack and no shared memory it is a fork, and the caller is responsible.
     unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) as i32 }
 }
 

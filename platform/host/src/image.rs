@@ -15,7 +15,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind};
 /// A page range of the image.
 pub struct Segment {
     pub range: Range<usize>,
-    /// What of it the image says; the rest is zeroes.
+    /// What of it the image contains; the rest is zeroes.
     pub filled: Range<usize>,
     /// Where the bytes of `filled` begin in the image.
     pub offset: usize,
@@ -94,12 +94,12 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     Ok(segments)
 }
 
-/// Where the image begins to be of use once it is loaded: behind the relocations, which stand first and are half of the constants.
+/// Where the image begins to be of use once it is loaded: behind the relocations, which come first and are half of the constants.
 fn used_from(elf: &ElfFile64<'_, Endianness>) -> u64 {
     elf.section_by_name(".rela.dyn").map_or(0, |section| section.address() + section.size())
 }
 
-/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on, but for segments that are in place already. Returns
+/// Writes the image to `memory`, which represents the bytes from [`KERNEL_BASE`] on, but for segments that are in place already. Returns
 /// the entry point.
 pub fn load(image: &[u8], memory: &mut [u8], segments: &[Segment]) -> Result<usize, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
@@ -143,7 +143,7 @@ pub fn file_of(image: &[u8]) -> Option<(i32, u64)> {
         // SAFETY: `dl_iterate_phdr` calls this with its own description of a program and with what it was given below.
         let (info, sought) = unsafe { (&*info, &mut *sought.cast::<Sought>()) };
         for at in 0..usize::from(info.dlpi_phnum) {
-            // SAFETY: one of the headers that are said to be there.
+            // SAFETY: one of the `dlpi_phnum` headers.
             let header = unsafe { &*info.dlpi_phdr.add(at) };
             let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
             let is_here = sought.start >= start && sought.end - start <= header.p_filesz as usize;
@@ -178,7 +178,7 @@ pub fn resident(segments: &[Segment]) -> usize {
 /// A function of the kernel, where every sandbox has it.
 pub struct Function<'a> {
     pub address: usize,
-    /// Bytes, up to the next function where the image does not say.
+    /// Bytes, up to the next function where the image gives none.
     pub size: usize,
     /// As the compiler has mangled it.
     pub name: &'a str,
@@ -209,7 +209,7 @@ pub fn functions(image: &[u8]) -> Result<Vec<Function<'_>>, Broken> {
     Ok(found.into_iter().map(|(function, _)| function).filter(|function| function.size > 0).collect())
 }
 
-/// The host's vDSO and its data pages: where they lie, and the functions in it.
+/// The host's vDSO and its data pages: where they are, and the functions in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vdso {
     pub start: usize,

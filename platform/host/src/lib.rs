@@ -2,7 +2,7 @@
 //!
 //! A kernel version or a configuration file reports what *should* work; container runtimes and hardened hosts refuse
 //! more than that. So each probe does the thing itself. What would change the calling process is done in a forked
-//! child, and the child's fate is the answer.
+//! child, and the child's fate is the result.
 
 #![no_std]
 
@@ -31,7 +31,7 @@ use janua_abi::linux::ptrace as trace;
 use janua_entry::hosted::entry::THREAD_ENTRY;
 use janua_port::PAGE;
 
-/// The answer of a probe: an errno when the host refuses.
+/// The result of a probe: an errno when the host refuses.
 pub type Probe = Result<(), Refused>;
 
 /// How the host refused.
@@ -122,7 +122,7 @@ pub fn seccomp_trap() -> Probe {
     })
 }
 
-/// Calls of a traced thread are stopped and not made (PTRACE_SYSEMU): a child's call comes back with an answer that no host gives.
+/// Calls of a traced thread are stopped and not made (PTRACE_SYSEMU): a child's call comes back with a result that no host gives.
 pub fn traced_calls() -> Probe {
     traced(|_| Ok(()))
 }
@@ -166,7 +166,7 @@ fn traced(prepare: impl Fn(TraceRequest<'_>) -> Probe) -> Probe {
     };
     let stopped = || {
         let mut status = 0;
-        // SAFETY: `status` is a valid place for the answer.
+        // SAFETY: `status` is a valid place for the result.
         let got = unsafe { libc::waitpid(child, &raw mut status, WALL) };
         if got == child && libc::WIFSTOPPED(status) { Ok(()) } else { Err(Refused::NoEffect) }
     };
@@ -303,10 +303,10 @@ fn use_processors(count: usize) {
     }
 }
 
-/// Waits for the child of a probe: code 0 is success, `NO_EFFECT` says so, any other is an errno.
+/// Waits for the child of a probe: code 0 is success, `NO_EFFECT` no effect, any other an errno.
 fn reap(child: libc::pid_t) -> Probe {
     let mut status = 0;
-    // SAFETY: `status` is a valid place for the answer.
+    // SAFETY: `status` is a valid place for the result.
     while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
         if errno() != libc::EINTR {
             return Err(Refused::Errno(errno()));

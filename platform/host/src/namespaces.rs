@@ -40,7 +40,7 @@ struct MountAttr {
     userns_fd: u64,
 }
 
-/// A descriptor from a raw answer.
+/// A descriptor from a raw result.
 fn descriptor(answered: i64) -> Result<i32, Refused> {
     answer(answered)?;
     Ok(answered as i32)

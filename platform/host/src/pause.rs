@@ -1,4 +1,4 @@
-//! Processes of a sandbox that are to stand still, and to go on.
+//! Pauses the processes of a sandbox, and lets them go on.
 
 use alloc::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(crate) fn stop_children(stopped: &mut BTreeSet<i32>) -> Result<(), &'static 
 /// Stops all processes of the sandbox: the kernel's first where it has one of its own, then those that it runs guests in.
 fn stop_all(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
     stop_children(stopped)?;
-    // Who could make more of these, or reap one, stands still.
+    // Who could make more of these, or reap one, is paused.
     let family = descendants().ok_or(UNLISTED)?;
     for &pid in &family {
         if stopped.insert(pid) {
@@ -43,14 +43,14 @@ fn stop_all(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
 /// Lets all processes of the sandbox go on.
 fn continue_all() -> Result<(), &'static str> {
     let family = descendants().ok_or(UNLISTED)?;
-    // Guests' first: until their kernel takes note of it they stand still. The kernel's own process may have any thread taken for all.
+    // Guests' first: until their kernel takes note of it they stay paused. The kernel's own process may have any thread taken for all.
     family.iter().rev().for_each(|pid| signal_threads(*pid, &family, libc::SIGCONT));
     Ok(())
 }
 
 impl Sandbox {
-    /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside stands still with them, and is not
-    /// asked; nobody inside is notified. The error says why not all of them could be stopped; `undo`: then they go on.
+    /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside is paused with them, and is not
+    /// asked; nobody inside is notified. The error states why not all of them could be stopped; `undo`: then they go on.
     pub fn pause(&self, undo: bool) -> Result<(), &'static str> {
         let result = stop_all(&mut BTreeSet::new());
         if result.is_err() && undo {
@@ -59,7 +59,7 @@ impl Sandbox {
         result
     }
 
-    /// Lets them go on. The error says why that could not be.
+    /// Lets them go on. The error states why they could not.
     pub fn resume(&self) -> Result<(), &'static str> {
         continue_all()
     }

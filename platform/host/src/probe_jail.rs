@@ -93,7 +93,7 @@ fn in_borrower(probe: impl FnOnce() -> Probe) -> Probe {
     let stack = anonymous(STACK, libc::MAP_STACK)?;
     let run = entry(&task);
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the child runs on a stack of its own while this thread, the only one, stands still (CLONE_VFORK); signal handlers and
+    // SAFETY: the child runs on a stack of its own while this thread, the only one, is suspended (CLONE_VFORK); signal handlers and
     // alternate stack are the child's own.
     let child = on_this_processor(|| unsafe { libc::clone(run, stack.byte_add(STACK), flags, (&raw mut task).cast()) });
     let fate = answer(child.into()).and_then(|()| reap(child));

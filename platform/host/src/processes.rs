@@ -1,4 +1,4 @@
-//! The processes of a sandbox as the host's /proc tells of them.
+//! The processes of a sandbox as the host's /proc shows them.
 
 use alloc::ffi::CString;
 use alloc::format;
@@ -15,7 +15,7 @@ pub(crate) fn children() -> Option<Vec<i32>> {
 }
 
 /// The host processes of the sandbox: the children, and theirs, which guests' processes are where the kernel has one of its own. Each
-/// stands behind its parent.
+/// comes after its parent.
 pub(crate) fn descendants() -> Option<Vec<i32>> {
     let mut found = children()?;
     let mut at = 0;
@@ -57,7 +57,7 @@ fn names(path: &str) -> Vec<u32> {
 }
 
 /// Sends a signal to each thread of a descendant: of one that is traced a signal to the process would stop a single thread. Their
-/// tracers stand still, so that none ends and no number becomes another's meanwhile.
+/// tracers are paused, so that none ends and no number becomes another's meanwhile.
 pub(crate) fn signal_threads(pid: i32, family: &[i32], signal: i32) {
     // SAFETY: plain words.
     unsafe {

@@ -32,7 +32,7 @@ pub struct Setup<'a> {
     pub group: Option<i32>,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
-    /// For tests: an errno, and which of the host calls that could answer it does so without being made; (0, 0) for none.
+    /// For tests: an errno, and which of the host calls that could return it does so without being made; (0, 0) for none.
     pub fault: (u32, u64),
 }
 
@@ -88,7 +88,7 @@ pub struct Sandbox {
     channel: Channel,
     old_mask: libc::sigset_t,
     signals: libc::sigset_t,
-    /// The same without those that tell of ends.
+    /// The same without those that report ends.
     urgent: libc::sigset_t,
     /// Processes have ended just now: more are expected, and looked for at intervals.
     settling: bool,
@@ -128,7 +128,7 @@ enum Reaped {
     Ended(usize),
 }
 
-/// Host signals the supervisor takes itself: news of the sandbox, and what is to be passed on.
+/// Host signals the supervisor takes itself: events of the sandbox, and what is to be passed on.
 const TAKEN: [i32; 15] = [
     ENDED,
     NEWS,
@@ -330,7 +330,7 @@ unsafe fn take_signal(set: *const libc::sigset_t, limit: Option<libc::timespec>)
     }
 }
 
-/// The next process of which the host has said that it ended.
+/// The next process whose end the host has reported.
 fn next_ended() -> Option<i32> {
     // SAFETY: signal sets are plain data.
     let set = unsafe {
@@ -513,7 +513,7 @@ impl Sandbox {
         self.channel.send(request, handed)
     }
 
-    /// The next answer that has come. Garbage says that the kernel is not itself any more.
+    /// The next answer that has come. Garbage means that the kernel is not itself any more.
     pub fn answer(&self) -> Option<Result<Answer, Garbage>> {
         self.channel.receive()
     }
@@ -565,7 +565,7 @@ impl Sandbox {
                 // As many as have been killed, before the next look: it costs as much as there are. One if the list cannot be read.
                 any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), libc::__WALL) > 0);
             }
-            // News of an end that has been acted on may still be pending, and so may those of processes; their default action would be ours.
+            // Signals of an end that has been acted on may still be pending, and so may processes'; their default action would be ours.
             libc::signal(NEWS, libc::SIG_IGN);
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::signal(ENDED, libc::SIG_IGN);

@@ -1,6 +1,6 @@
 //! The third wall: what the first process of a sandbox gives up before the kernel runs in it.
 //!
-//! The filter of host calls (`wall` in the linux platform) says *which* calls are left; this says *what they may reach*, should a
+//! The filter of host calls (`wall` in the linux platform) decides *which* calls are left; this, *what they may reach*, should a
 //! guest ever take the kernel over: no new rights by exec, no capability the kernel does not use, no core file, and with
 //! Landlock (Linux 5.19) no writing outside writable binds, no reading outside what is shown, no hand on processes that are
 //! not the sandbox's. All of it is inherited and can never be taken back.
@@ -107,7 +107,7 @@ mod access {
     pub const CHANGE_DIR: u64 = 0x3ff << 4;
     pub const TRUNCATE: u64 = 1 << 14;
     pub const IOCTL_DEV: u64 = 1 << 15;
-    /// What is said of a file that is no directory.
+    /// The rights of a file that is no directory.
     pub const OF_FILE: u64 = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 }
 
@@ -194,7 +194,7 @@ fn confine_files(needs: &Needs<'_>, proc: i32, shut: bool) -> Probe {
         4..6 => 16,
         _ => size_of::<Ruleset>(),
     };
-    // SAFETY: as many bytes of ours as said; those an older host does not know are left out.
+    // SAFETY: `size` bytes of ours; those an older host does not know are left out.
     let rules = unsafe { libc::syscall(CREATE_RULESET, &raw const ruleset, size, 0usize) };
     answer(rules)?;
     let rules = rules as i32;
@@ -272,8 +272,8 @@ fn keep_nice(own_numbers: bool) -> u64 {
     if raised || !own_numbers { 0 } else { 1 << CAP_SYS_NICE }
 }
 
-/// Raises the wall round the calling process; `proc` is the kernel's /proc, `own_numbers` says that no process of others has a number
-/// here, `own_tree` that the files shown are a tree of its own. What the host refuses is left out, which `janua doctor` prints.
+/// Raises the wall round the calling process; `proc` is the kernel's /proc, `own_numbers`: no process of others has a number
+/// here, `own_tree`: the files shown are a tree of its own. What the host refuses is left out, which `janua doctor` prints.
 pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool, own_tree: bool) {
     // SAFETY: plain words and a structure of ours.
     unsafe {

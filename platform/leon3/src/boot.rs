@@ -136,7 +136,7 @@ global_asm!(
     stack = const STACK,
 );
 
-/// What the loader says.
+/// What the loader reports.
 pub struct Loaded {
     /// End of the memory.
     pub memory_end: usize,

@@ -35,6 +35,6 @@ pub fn init(start: usize, end: usize) {
     let (start, end) = (start.next_multiple_of(PAGE), end & !(PAGE - 1));
     let mut pieces = [(0, 0); PIECES];
     pieces[0] = (start, end.max(start));
-    // SAFETY: the loader says that the memory is free; the boot code has mapped all of it.
+    // SAFETY: the loader reports that the memory is free; the boot code has mapped all of it.
     unsafe { FRAMES.init(pieces, end, usize::MAX) };
 }

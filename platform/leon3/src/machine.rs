@@ -47,8 +47,8 @@ impl Leon3 {
         PROTECTED.store(false, Ordering::Relaxed);
     }
 
-    /// Makes the machine usable: memory, clock, the calling thread. The image calls it first, once. What cannot be is said, and
-    /// the machine ended.
+    /// Makes the machine usable: memory, clock, the calling thread. The image calls it first, once. It reports what cannot be
+    /// and ends the machine.
     pub fn start(gates: &'static [&'static dyn TrapGate]) -> &'static Leon3 {
         uart::init();
         let Some(loaded) = boot::loaded() else {

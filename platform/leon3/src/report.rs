@@ -40,7 +40,7 @@ pub fn kernel_fault(frame: &Frame, kind: u32) -> ! {
     ))
 }
 
-/// Says why and ends the machine with exit code 125. A failure while it does so ends it at once.
+/// Reports why and ends the machine with exit code 125. A failure while it does so ends it at once.
 #[cold]
 pub fn stop(why: fmt::Arguments<'_>) -> ! {
     static STOPPING: AtomicBool = AtomicBool::new(false);

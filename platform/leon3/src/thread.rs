@@ -103,7 +103,7 @@ pub fn make(
 }
 
 impl Thread {
-    /// Where the registers of user code lie.
+    /// Where the registers of user code are.
     pub fn frame(&self) -> *mut Frame {
         (self.entry_stack() + BELOW) as *mut Frame
     }

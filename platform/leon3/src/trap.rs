@@ -64,7 +64,7 @@ impl Carrier for Processor {
     }
 }
 
-/// Does what the flow says until user code is to go on.
+/// Does what the flow demands until user code is to go on.
 pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, flow: Flow) {
     if drive(&mut Processor, guest, frame, flow) == Next::End {
         sched::end();

@@ -9,7 +9,7 @@ use janua_entry::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
 
 use crate::sys::{self, nr};
 
-/// The areas that are taken, a bit for each: together, so that the search touches none of the areas themselves, which lie in a page each that
+/// The areas that are taken, a bit for each: together, so that the search touches none of the areas themselves, which are in a page each that
 /// the calling process may not have touched yet.
 static TAKEN: [AtomicU64; THREADS / 64] = {
     let mut taken = [const { AtomicU64::new(0) }; THREADS / 64];

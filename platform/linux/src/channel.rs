@@ -110,7 +110,7 @@ fn own(fd: i32) -> Option<HostFd> {
     taken.ok()
 }
 
-/// Answers that the channel had no room for. The supervisor always reads, unless it stands still itself.
+/// Answers that the channel had no room for. The supervisor always reads, unless it is paused itself.
 static LEFT: Mutex<VecDeque<Vec<u8>>> = Mutex::new(VecDeque::new());
 /// A supervisor that has left so many unread gets no more of them.
 const LEFT_MOST: usize = 1024;

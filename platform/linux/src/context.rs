@@ -1,6 +1,6 @@
 //! What the platform has of a guest thread, for any thread of the kernel.
 //!
-//! Nothing is kept here: a thread's place is its area, and the host knows the rest by the numbers that stand there. An area is used again when its
+//! Nothing is kept here: a thread's place is its area, and the host knows the rest by the numbers that are there. An area is used again when its
 //! thread has ended, so a context remembers how many have ended in it ([`Shared::ended`]).
 
 use alloc::sync::Arc;

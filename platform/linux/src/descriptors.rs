@@ -21,7 +21,7 @@ fn payer() -> Payer {
     if spawn::has_guest(who) { spawn::guest(who).payer() } else { Payer::KERNEL }
 }
 
-/// Makes a descriptor for the calling thread. ENFILE, and what `make` says.
+/// Makes a descriptor for the calling thread. ENFILE, and what `make` returns.
 pub fn charged(make: impl FnOnce() -> Result<usize>) -> Result<HostFd> {
     made(payer(), make)
 }

@@ -1,4 +1,4 @@
-//! The processor's exceptions, out of the signals by which the host tells of them (sigaction(2)).
+//! The processor's exceptions, out of the signals by which the host reports them (sigaction(2)).
 
 use janua_abi::linux::signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
@@ -6,7 +6,7 @@ use janua_entry::hosted::Arrival;
 use janua_port::space::Access;
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 
-/// What the host's signal tells of.
+/// What the host's signal reports.
 pub fn exception(arrival: &Arrival) -> Exception {
     Exception {
         cause: cause(arrival.signal as u32, arrival.code, arrival.error),

@@ -1,4 +1,4 @@
-//! Host calls that fail on purpose: the n-th call that could answer an error answers it, without being made. For the tests of what
+//! Host calls that fail on purpose: the n-th call that could return an error returns it, without being made. For the tests of what
 //! the kernel does then (suite `faults`); a run that asks for none pays one look at a word.
 
 use core::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ const ROOM: &[Call] = &[
 /// Calls that make a process or a thread.
 const TASKS: &[Call] = &[nr::CLONE];
 
-/// The error this call is to answer, if it is the one.
+/// The error this call is to return, if it is the one.
 #[inline]
 pub fn of(call: Call) -> Option<Errno> {
     if boot::info().fault == 0 { None } else { counted(call) }

@@ -1,6 +1,6 @@
 //! What keeps a kernel stack that grows too deep off the one below.
 //!
-//! Stacks lie one behind the other in one mapping, each with its thread's area at the top, so an overflow would destroy the saved
+//! Stacks are one behind the other in one mapping, each with its thread's area at the top, so an overflow would destroy the saved
 //! registers of another thread, perhaps of another process. A page without rights below each would cut the mapping in two for
 //! every thread, and each piece costs at fork. Linux 6.15 has guard regions for shared memory (madvise(2), MADV_GUARD_INSTALL): a
 //! mark in the page tables that makes an access a fault and leaves the mapping whole. After a call the fault is reported
@@ -8,7 +8,7 @@
 //!
 //! Where the host has none, the lowest words of a stack are looked at when its thread waits or ends: nothing writes there unless
 //! the stack is used up. That finds an overflow late, but the sandbox does not go on with it. Neither costs a call that
-//! answers at once anything.
+//! returns at once anything.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! The kernel's heap: a fixed region of the shared file, the same in every process.
 //!
 //! One allocator under one lock serves everybody. In front of it, under the same lock, freed blocks are kept by size ([`Kept`]):
-//! the allocator walks lists of free memory until a block fits, and each block it looks at may lie in a page that the calling process
+//! the allocator walks lists of free memory until a block fits, and each block it looks at may be in a page that the calling process
 //! has not touched yet, which costs a fault of the host and makes the process' end dearer. After some thousand processes have come
 //! and gone those lists are long. In front of that each thread keeps a few freed blocks of the common sizes, so that
 //! a call that needs a little memory for a moment takes no lock. A host process that is killed from outside in the middle of it
@@ -71,7 +71,7 @@ struct Grow {
     idle: Idle,
 }
 
-/// Says that the calling thread, or the one it works for, is the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
+/// Reports the calling thread, or the one it works for, as the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
 fn blame() {
     let here = 0u8;
     let here = hosted::index_of(&raw const here as usize);

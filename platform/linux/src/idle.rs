@@ -3,7 +3,7 @@
 //! A waker that finds the thread still looking needs no host call and the thread is on its way at once, where sleeping and waking
 //! cost two host calls and, most often, an idle core's wake-up: ten microseconds and more. But a thread that spins in vain has burnt
 //! a core, perhaps the one its waker needs. So success decides: after a look in vain the thread sleeps at once the next few times,
-//! twice as often with each failure, and one success forgives all. No more threads look on than there are cores, and on one core
+//! twice as often with each failure, and one success forgives all. No more threads spin than there are cores, and on one core
 //! none does: the waker could not run.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ const MOST: Nanos = 15_000;
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 16;
 
-/// Threads that look on now.
+/// Threads that spin now.
 static LOOKING: AtomicU32 = AtomicU32::new(0);
 
 /// What a thread remembers of its looks: how many waits it still sleeps through at once, and the failures in a row.

@@ -6,7 +6,7 @@ use crate::sys::{self, nr};
 
 /// Bytes fetched at a time.
 const AHEAD: usize = 512;
-/// Requests up to this size are answered from what was fetched ahead.
+/// Requests up to this size are served from what was fetched ahead.
 const SMALL: usize = 64;
 
 struct Pool {

@@ -59,7 +59,7 @@ impl Reactor {
         drop(gone);
     }
 
-    /// Waits and tells, for the sandbox's life.
+    /// Waits and notifies, for the sandbox's life.
     pub fn run(&self) -> ! {
         let mut events: Box<[EpollEvent; 64]> = Box::new([EpollEvent::default(); 64]);
         loop {

@@ -76,23 +76,23 @@ pub struct HostedRegisters;
 
 impl Registers for HostedRegisters {
     fn tls(&self) -> usize {
-        // SAFETY: the host has said that the instruction is there.
+        // SAFETY: the host has reported that the instruction is there.
         if has_base_instructions() { unsafe { segments::fs_base() } } else { get_base(arch::GET_FS) }
     }
     fn set_tls(&self, value: usize) {
         if has_base_instructions() && Segments::current().fs == 0 && value < USER_END {
-            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            // SAFETY: the host has reported that the instruction is there; the base is canonical.
             return unsafe { segments::set_fs_base(value) };
         }
         let _ = sys::words(nr::ARCH_PRCTL, [arch::SET_FS as usize, value, 0, 0, 0, 0]);
     }
     fn gs(&self) -> usize {
-        // SAFETY: the host has said that the instruction is there.
+        // SAFETY: the host has reported that the instruction is there.
         if has_base_instructions() { unsafe { segments::gs_base() } } else { get_base(arch::GET_GS) }
     }
     fn set_gs(&self, value: usize) {
         if has_base_instructions() && Segments::current().gs == 0 && value < USER_END {
-            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            // SAFETY: the host has reported that the instruction is there; the base is canonical.
             return unsafe { segments::set_gs_base(value) };
         }
         let _ = sys::words(nr::ARCH_PRCTL, [arch::SET_GS as usize, value, 0, 0, 0, 0]);
@@ -145,7 +145,7 @@ impl Registers for HostedRegisters {
         if !fine || loads_mxcsr && own.0[26..28] != [0; 2] {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
+        // SAFETY: aligned; the header names only components guests may use, whose bytes are in the buffer in either form, since
         // the compacted one is never longer than the standard one; reserved bits are zero.
         unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), mask & components()) };
         Ok(())
@@ -153,7 +153,7 @@ impl Registers for HostedRegisters {
 
     fn fpu_reset(&self) {
         let mut own = FpuArea([0; FPU_MOST]);
-        // MXCSR's start value; it is loaded even where the header says "initial".
+        // MXCSR's start value; it is loaded even where the header states "initial".
         own.0[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
         // SAFETY: aligned, and a header of zeroes means the initial state of every component.
         unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), components()) };

@@ -37,7 +37,7 @@ const READ_WRITE: Prot = Prot { read: true, write: true, exec: false };
 pub struct HostedSpace;
 
 fn bounds() -> Bounds {
-    // The kernel's vDSO and the host's lie above everything a guest maps.
+    // The kernel's vDSO and the host's are above everything a guest maps.
     // The page below the kernel stays empty, so that an access that starts in guest memory never ends in the kernel's.
     Bounds { low: LOWEST, high: vdso::ranges()[0].0, holes: [(KERNEL_BASE - PAGE, KERNEL_END), (0, 0)] }
 }
@@ -52,7 +52,7 @@ fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
 }
 
-/// A file of the kernel's without contents: what is mapped of it answers every access with SIGBUS.
+/// A file of the kernel's without contents: every access to what is mapped of it raises SIGBUS.
 fn nothing() -> Result<Arc<OwnedFd>> {
     static FILE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut file = FILE.lock();
@@ -208,7 +208,7 @@ impl Ground for HostedSpace {
     }
 }
 
-/// A guest has said of some memory that its children are not to have it, so that nobody else may use that mark.
+/// A guest has marked some memory as not for its children, so that nobody else may use that mark.
 static ADVISED: AtomicBool = AtomicBool::new(false);
 
 /// Keeps ranges of guest memory from the next process that is made, whose exec would only drop them, or gives them to it again: the

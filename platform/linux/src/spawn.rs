@@ -335,7 +335,7 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     guest.set_gate(machine::get().gate.id());
     let flow = guest.start(&mut this.frame);
     let area = carry_on(this, index, flow);
-    // SAFETY: `carry_on` says that the thread may go to user code.
+    // SAFETY: `carry_on` has decided that the thread may go to user code.
     unsafe { entry::hosted_exit(area) }
 }
 

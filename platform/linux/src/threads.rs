@@ -30,7 +30,7 @@ global_asm!(
 
     // The thread goes on in a new host process with a copy of the address space; the old host thread ends. rdi flags,
     // rsi child tid word, rdx ranges (address, length) that were kept from the child and are to be given to later ones again
-    // (MADV_DOFORK), rcx how many, r8 a word that tells the new process of that: 0, or 2 when it sleeps on it, becomes 1
+    // (MADV_DOFORK), rcx how many, r8 a word that notifies the new process of that: 0, or 2 when it sleeps on it, becomes 1
     // -> rax 0 in the new process, or a negative error in the old one. Both have the same stack in shared memory, so the
     // old one must not touch it again: it ends without a push, and reads the ranges before it sets the word.
     ".globl hosted_hop",
@@ -83,7 +83,7 @@ global_asm!(
     "ud2",
     ".size hosted_hop, . - hosted_hop",
 
-    // rdi: a word, rsi: the bit in it that says that the area is taken. Gives the stack back and ends the host thread: nothing may touch
+    // rdi: a word, rsi: the bit in it that marks the area taken. Gives the stack back and ends the host thread: nothing may touch
     // the stack after that, and signals are blocked.
     ".globl hosted_end",
     ".type hosted_end, @function",

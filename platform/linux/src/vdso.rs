@@ -21,7 +21,7 @@ pub fn ranges() -> [(usize, usize); 2] {
     [(code - DATA_SIZE, code), (code, end)]
 }
 
-/// Tells the functions where calls of their own go that need no trap: in the first process, before there are others.
+/// Sets where the functions' own calls go, without a trap: in the first process, before there are others.
 pub fn set_call_entry(entry: usize) -> Result<()> {
     let [(data, code), _] = ranges();
     let protect = |rights: u32| {
@@ -38,7 +38,7 @@ pub fn set_call_entry(entry: usize) -> Result<()> {
 /// that need no trap.
 pub fn map(call_entry: Option<usize>) -> Result<()> {
     let [(data, code), (_, end)] = ranges();
-    // SAFETY: the pages lie outside what guests may map and nothing of the kernel's is there; they are filled before they are
+    // SAFETY: the pages are outside what guests may map and nothing of the kernel's is there; they are filled before they are
     // made unwritable, and the image fits (its own test).
     unsafe {
         sys::raw(nr::MMAP, [data, end - data, (PROT_READ | PROT_WRITE) as usize, MAP_FLAGS as usize, usize::MAX, 0])?;

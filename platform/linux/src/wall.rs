@@ -4,7 +4,7 @@
 //! first process before there are guests; every thread and process inherits it and none can take it off. It looks at the
 //! instruction pointer first: what does not come from kernel text is a guest's call that no gate caught, and ends its process
 //! (a gate that traps by filter has it trapped instead, see [`janua_port::gate::Outside`]). What comes from kernel text must be
-//! in the list, with arguments as the list says; anything else means that the kernel is no longer its own master.
+//! in the list, with arguments as the list specifies; anything else means that the kernel is no longer its own master.
 
 use alloc::vec::Vec;
 

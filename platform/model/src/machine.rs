@@ -93,7 +93,7 @@ impl Carrier {
 /// The value of [`Guest::wake_word`] while its thread sleeps.
 const SLEEPS: u32 = 2;
 
-/// When it wants to be called again, as a kernel's service routine says.
+/// When it wants to be called again, as a kernel's service routine returns it.
 type Service = Box<dyn FnMut() -> Option<Nanos> + Send>;
 
 /// A thread of a kernel's own.

@@ -227,7 +227,7 @@ impl Context for ProcessContext {
         let ids = self.ids()?;
         let counted = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
         let counted = counted.unwrap_or_default();
-        // The host tells it in ticks, if at all; its clocks are exact.
+        // The host reports it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
         // The host counts its own, of which one may bring many pages, and none where it was given an order to bring them.
         let faults = if whole_task { self.0.mirror().faults() } else { self.0.faults.load(Ordering::Relaxed) };

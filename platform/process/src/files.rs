@@ -277,7 +277,7 @@ impl Drop for Mapped {
     }
 }
 
-/// What stands for a file of the host's. The host's errors.
+/// What represents a file of the host's. The host's errors.
 pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Memory> {
     let stat = LinuxHost.stat(from.fd())?;
     let key = (stat.dev, stat.ino);

@@ -33,7 +33,7 @@ use crate::thread::Thread;
 use crate::tracee::{Halt, Lost, Regs, Tracee, XSTATE_MOST};
 use crate::zygote;
 
-/// A page fault of user code, and how the processor says so.
+/// A page fault of user code, and how the processor reports it.
 const PAGE_FAULT: u32 = 14;
 const PRESENT: u64 = 1;
 const USER: u64 = 4;
@@ -299,7 +299,7 @@ enum Came {
     Call { trapped: bool },
     /// A call that has been made, whose frame is there with its result.
     Answered(Verdict),
-    /// An exception, as the host's signal tells of it.
+    /// An exception, as the host's signal reports it.
     Fault { signal: u32, code: i32, addr: usize },
     /// Nothing of its doing.
     Nothing,
@@ -312,7 +312,7 @@ struct Traced<'a> {
 }
 
 impl Traced<'_> {
-    /// Runs user code until it stops, or has made a call that is not answered here. With what the host's mappings were when it began.
+    /// Runs user code until it stops, or has made a call that is not finished here. With what the host's mappings were when it began.
     fn run(&self, mirror: &Mirror, frame: &mut Frame) -> core::result::Result<(Came, u64), Lost> {
         let mut tracee = self.thread.tracee.lock();
         tracee.prepare(frame)?;
@@ -409,7 +409,7 @@ impl Traced<'_> {
         code
     }
 
-    /// Brings a page, or says what stops that.
+    /// Brings a page, or returns what stops that.
     fn page_fault(&self, mirror: &Mirror, addr: usize, access: Access) -> core::result::Result<(), Refused> {
         let space = self.thread.space.lock().clone();
         let space = ProcessSpace::of(&space);
@@ -505,7 +505,7 @@ impl Traced<'_> {
         true
     }
 
-    /// Any other exception, out of the host's signal. The processor's own words are not among what the host tells: what they were is known from
+    /// Any other exception, out of the host's signal. The host does not report the processor's own words: what they were is known from
     /// the instruction.
     fn other(&self, frame: &Frame, signal: u32, code: i32, addr: usize) -> Exception {
         /// `int` with a vector, and the vector that anybody may raise by it although no gate takes it.

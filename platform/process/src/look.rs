@@ -19,7 +19,7 @@ const TURNS: u32 = 64;
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 static LOOKING: AtomicU32 = AtomicU32::new(0);
 
-/// What a thread of the kernel's knows of its looking on.
+/// What a thread of the kernel's knows of its spinning.
 pub struct Looks {
     record: Record,
     /// It is among [`RUNNING`] and [`LOOKING`].
@@ -51,13 +51,13 @@ impl Looks {
         RUNNING.load(Ordering::Relaxed) + LOOKING.load(Ordering::Relaxed) > cores as u32
     }
 
-    /// Whether the next [`Looks::begin`] most likely has the thread look on.
+    /// Whether the next [`Looks::begin`] most likely has the thread spin.
     pub fn is_likely(&self) -> bool {
         let cores = machine::get().cores();
         cores > 1 && !self.record.will_rest() && !Looks::is_crowded(cores)
     }
 
-    /// Whether the thread is to look on; if it does so already, whether it may go on.
+    /// Whether the thread is to spin; if it does so already, whether it may go on.
     pub fn begin(&mut self) -> bool {
         let cores = machine::get().cores();
         self.end = 0;
@@ -116,7 +116,7 @@ impl Looks {
             return false;
         }
         if !crowded {
-            // What has looked on in vain once calls no longer for a while, most likely.
+            // What has spun in vain once calls no longer for a while, most likely.
             self.record = if self.record == Record::PROVEN { Record::DOUBTED } else { self.record.failed() };
         }
         self.stop();

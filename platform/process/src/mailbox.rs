@@ -1,12 +1,12 @@
 //! The gate `call` where the kernel is in another process: a page for each guest thread, in which its rewritten calls leave their words, and the code
 //! that does it.
 //!
-//! Call sites jump to [`entry`], in the page of the stub's code. It stores the registers in the thread's page and says so in a word, on which a thread of
+//! Call sites jump to [`entry`], in the page of the stub's code. It stores the registers in the thread's page and sets a word, on which a thread of
 //! the kernel's looks if there is a processor to spare; then it spins on that word itself, for as many turns as the kernel has left there. When nothing
 //! has come until then, and at once where nobody looks, it makes a host call of its own, at which the host stops it as at any other ([`crate::tracee`]):
 //! the kernel finds the same words, and none can get lost.
 //!
-//! The page is the guest's to write, and so are the registers with which it comes here, at whatever instruction. Its place says whose it is; the kernel
+//! The page is the guest's to write, and so are the registers with which it comes here, at whatever instruction. Its place shows whose it is; the kernel
 //! reads each word of it once, and takes them for the guest's registers, which they might be. What the guest does to them, or in the code, it does to
 //! itself.
 //!
@@ -15,7 +15,7 @@
 //!   8  rax, the number; then the result                          136  rsp rbx rbp r12 r13 r14 r15
 //!  16  rdi rsi rdx r10 r8 r9                                     256  patience (the kernel's)
 //! ```
-//! What a call that is answered at once needs is in the first line, which goes to the kernel's processor and back; the second stays with the guest's until
+//! What a call that returns at once needs is in the first line, which goes to the kernel's processor and back; the second stays with the guest's until
 //! the kernel wants a whole frame, and the third with both as long as nobody sleeps.
 
 use core::arch::global_asm;
@@ -33,7 +33,7 @@ use janua_port::{Frame, GateId};
 use crate::physical::{MEMORY, Physical};
 use crate::stub;
 
-/// What the first word of a mailbox says.
+/// What the first word of a mailbox means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum State {
@@ -161,7 +161,7 @@ pub fn place(number: usize) -> usize {
     places().start + number * PAGE
 }
 
-/// The entry of the host's descriptor table that tells a thread where its page is: its limit.
+/// The entry of the host's descriptor table by whose limit a thread finds its page.
 pub fn descriptor(number: usize) -> UserDesc {
     // `struct user_desc` flags: a 32-bit data segment, not writable; its limit counts pages.
     const FLAGS: u32 = 1 | 1 << 3 | 1 << 4;
@@ -190,7 +190,7 @@ pub fn entry() -> usize {
 pub fn write(page: PageFrame) {
     assert!(stub::code().len() <= PLACE && PLACE + code().len() <= PAGE, "code that does not fit into its page");
     MEMORY.write(page, PLACE, code());
-    // `lsl` tells the last byte of the limit's last page.
+    // `lsl` returns the last byte of the limit's last page.
     let base = places().start.wrapping_sub(PAGE - 1);
     MEMORY.write(page, PLACE + offset(&raw const janua_mailbox_base), &base.to_le_bytes());
 }
@@ -200,7 +200,7 @@ pub fn write(page: PageFrame) {
 enum Point {
     /// It is not made yet; the number is in rax, or in the page alone.
     Before { lost: bool },
-    /// It is made, and answered perhaps. The address to go on at is in rcx, or in the page alone.
+    /// It is made, and perhaps has its answer. The address to go on at is in rcx, or in the page alone.
     Behind { lost: bool },
     /// The result is in rax.
     Back,
@@ -327,7 +327,7 @@ impl Mailbox {
         self.word(LIMIT).store(if looked_at { PATIENCE } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Makes the registers of a thread that was stopped in the code those of its call site: behind the call, if that has been answered, and before it
+    /// Makes the registers of a thread that was stopped in the code those of its call site: behind the call, if that has its answer, and before it
     /// otherwise, where it will be made again by an instruction.
     pub fn leave(&self, frame: &mut Frame) {
         let Some(point) = point(frame.program_counter()) else { return };

@@ -1,6 +1,6 @@
 //! A space's page table, and what of it the host's mappings show.
 //!
-//! An entry says what is, and beside that with which rights the host's process has the page now: none, as a rule, until a fault asks for it,
+//! An entry holds what is, and beside it with which rights the host's process has the page now: none, as a rule, until a fault asks for it,
 //! and never more than the entry grants once [`Table::flush`] has returned. What is to be taken away is noted and done there,
 //! in as few trips as there can be.
 
@@ -528,7 +528,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Sees to it that user code has what the table says no longer grants: now, where the caller's own thread is in the process; otherwise
+    /// Takes from user code what the table no longer grants: now, where the caller's own thread is in the process; otherwise
     /// the next thread to go there does it first, and the caller waits for those that are there.
     fn flush(&self) {
         if self.inner.lock().pending.is_empty() {
@@ -579,7 +579,7 @@ impl Table for Shown {
         }
         if !changes.is_empty() {
             inner.pending.append(&mut changes);
-            // Before anybody runs, who would find what is said to be there missing.
+            // Before anybody runs, who would find missing what is mapped.
             self.0.expected.store(true, Ordering::SeqCst);
             // And who has found it missing meanwhile tries again.
             self.0.changes.fetch_add(1, Ordering::SeqCst);

@@ -30,7 +30,7 @@ impl Own {
 /// Lowest address a guest may map: the first that the host lets anybody. What the kernel has there is in its own process.
 const LOW: usize = LOW_PAGE;
 
-/// Where user mappings may lie.
+/// Where user mappings may be.
 pub fn bounds() -> Bounds {
     Bounds { low: LOW, high: mailbox::places().start, holes: [(0, 0); 2] }
 }

@@ -6,7 +6,7 @@ use janua_port::{Frame, UserMemory};
 /// `int 0x80`, the one instruction of these that a processor refuses with a vector.
 const INT80: [u8; 2] = [0xcd, 0x80];
 
-/// What a processor without that call would say: for `int 0x80` a general protection fault with the entry of the table of interrupts, for the others
+/// What a processor without that call would report: for `int 0x80` a general protection fault with the entry of the interrupt table, for the others
 /// that there is no such instruction. The frame is that of the instruction then.
 pub fn call(frame: &mut Frame, user: &dyn UserMemory) -> Exception {
     let mut instruction = [0; 2];

@@ -269,7 +269,7 @@ pub fn zygote() -> usize {
     entry(&raw const janua_stub_zygote)
 }
 
-/// Whether a thread that stands there has met an `int3` of the code.
+/// Whether a thread that is there has met an `int3` of the code.
 pub fn is_done(rip: usize) -> bool {
     const INT3: u8 = 0xcc;
     rip.wrapping_sub(base()).checked_sub(1).and_then(|at| code().get(at)).is_some_and(|byte| *byte == INT3)

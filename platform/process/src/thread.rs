@@ -36,7 +36,7 @@ pub struct Thread {
     runs: Arc<AtomicBool>,
     pub space: Mutex<Arc<dyn Space>>,
     mirror: Mutex<Arc<Mirror>>,
-    /// Only the thread itself may use it: the host answers nobody else.
+    /// Only the thread itself may use it: the host lets nobody else.
     pub tracee: Mutex<Tracee>,
     pub guest: Mutex<Option<Arc<dyn Guest>>>,
     /// The entries of its descriptor table, for a fork.
@@ -54,7 +54,7 @@ struct Wanted {
     nice: Option<i32>,
 }
 
-/// How long user code has run, as the kernel sees it from outside: for where the host does not tell of a thread in another process.
+/// How long user code ran, as the kernel sees it from outside: for where the host does not report a thread in another process.
 #[derive(Default)]
 pub struct Ran {
     /// Nanoseconds, and since when it runs; 0 while it does not.
@@ -239,7 +239,7 @@ impl Thread {
         self.runs.store(runs, Ordering::SeqCst);
     }
 
-    /// Tells its guest by which gate its calls come from now on.
+    /// Sets the gate by which its guest's calls come from now on.
     pub fn set_gate(&self, guest: &dyn Guest, gate: GateId) {
         if self.by.swap(gate.number(), Ordering::Relaxed) != gate.number() {
             guest.set_gate(gate);

@@ -50,7 +50,7 @@ pub enum Halt {
     Call,
     /// A call by the mailbox.
     Asked,
-    /// An exception, as the host's signal tells of it.
+    /// An exception, as the host's signal reports it.
     Fault { signal: u32, code: i32, addr: usize },
     /// Somebody wants the thread.
     Kicked,
@@ -88,7 +88,7 @@ pub struct Tracee {
     looks: Looks,
     /// What the guest knows of looking ([`Mailbox::set_patience`]).
     patient: bool,
-    /// False from each stop on until somebody else says otherwise.
+    /// False from each stop on until somebody else sets it.
     runs: Arc<AtomicBool>,
     near: Near,
     /// What the host is to call it, with a zero at its end, and whether it does.
@@ -179,7 +179,7 @@ impl Tracee {
         Ok(&mut self.regs)
     }
 
-    /// Whether it is in a call by its mailbox that can be answered there.
+    /// Whether it is in a call by its mailbox that can be completed there.
     pub fn is_asked(&self) -> bool {
         self.at != At::Stopped
     }
@@ -210,7 +210,7 @@ impl Tracee {
         self.tid != 0
     }
 
-    /// Waits for the next stop: signal and event. When the thread is [`Lost`] it has its number still only if it stands at its end.
+    /// Waits for the next stop: signal and event. When the thread is [`Lost`] it has its number still only if it is at its end.
     fn stopped(&mut self) -> core::result::Result<(u32, u32), Lost> {
         let status = if self.tid == 0 { Err(Errno::ECHILD) } else { wait(self.tid) };
         self.reported(status)
@@ -286,7 +286,7 @@ impl Tracee {
         self.go_on(frame)
     }
 
-    /// Answers the call that came by the mailbox, and goes on as [`Tracee::run`].
+    /// Completes the call that came by the mailbox, and goes on as [`Tracee::run`].
     pub fn answer(&mut self, frame: &mut Frame, result: u64) -> core::result::Result<Halt, Lost> {
         let Some(mailbox) = &self.mailbox else { return Err(Lost) };
         mailbox.answer(result);
@@ -347,7 +347,7 @@ impl Tracee {
         if let Some(mailbox) = self.mailbox.filter(|_| inside) {
             let stops = signal == CALL && mailbox::is_stop(frame.program_counter());
             if stops && !mailbox.has_answer() {
-                // Whatever its word says now: there is nothing else that it can mean.
+                // Whatever its word holds now: there is nothing else that it can mean.
                 self.at = At::Calls;
                 return Ok(Halt::Asked);
             }
@@ -560,7 +560,7 @@ fn same_but_for_result(one: &Frame, other: &Frame) -> bool {
     words(one) == words(other)
 }
 
-/// Whether a thread whose stops another thread of the kernel's takes is stopped, or ended, so that it runs no user code until that one says so.
+/// Whether a thread whose stops another thread of the kernel's takes is stopped, or ended, so that it runs no user code until that one lets it.
 pub fn is_stopped(tid: u32) -> bool {
     /// P_PID; WSTOPPED, WEXITED, WNOWAIT; the signal of a change.
     const ID: usize = 1;

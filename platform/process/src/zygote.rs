@@ -185,7 +185,7 @@ const _: () = assert!(6 * size_of::<Request>() <= FILTER);
 pub fn make(pages: Pages) -> Result<u32> {
     /// Both have added one ([`stub`]).
     const MADE: u32 = 3;
-    /// The machine stands still.
+    /// The machine hangs.
     const LONG: u64 = 10_000_000_000;
     const LOOK: u64 = 10_000_000;
     let mut slot = ZYGOTE.lock();
@@ -238,7 +238,7 @@ mod tests {
     const OWN: u32 = 7;
     const NAME: u32 = 0x7fff_1000;
 
-    /// What the filter says of a call.
+    /// What the filter returns for a call.
     fn judge(arch: u32, number: u32, args: [u32; 6]) -> u32 {
         let code = filter(OWN, NAME);
         let (mut at, mut loaded) = (0, 0);

@@ -14,7 +14,7 @@ impl Clock for SkeletonClock {
         missing("Clock::monotonic")
     }
 
-    /// The same counter plus what a real-time clock, a boot parameter or the host said the time was at start.
+    /// The same counter plus the time at start, as a real-time clock, a boot parameter or the host gave it.
     fn realtime(&self) -> Nanos {
         missing("Clock::realtime")
     }

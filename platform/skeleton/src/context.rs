@@ -20,7 +20,7 @@ impl Context for SkeletonContext {
     }
 
     /// In place where the caller runs in the thread's address space, by copies elsewhere: [`janua_port::Reach`] has the rest once a port
-    /// can say which, and copy.
+    /// can state which, and copy.
     fn memory(&self) -> &dyn UserMemory {
         &SkeletonUser
     }
@@ -49,7 +49,7 @@ impl Context for SkeletonContext {
     }
 
     /// What the thread has run since its start, user and kernel together: accumulated at each switch on bare metal, the host's
-    /// CLOCK_THREAD_CPUTIME_ID on a hosted machine. Only grows. `None` is an answer: the kernel then shows what it last saw.
+    /// CLOCK_THREAD_CPUTIME_ID on a hosted machine. Only grows. `None` is allowed: the kernel then shows what it last saw.
     fn cpu(&self, _whole_task: bool) -> Option<Nanos> {
         None
     }

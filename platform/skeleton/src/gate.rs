@@ -39,7 +39,7 @@ impl HostedGate for SkeletonGate {
         0
     }
 
-    /// Decides by what the host says alone whether this was a call, since a guest can send itself any signal; fills in what
+    /// Decides by what the host reports alone whether this was a call, since a guest can send itself any signal; fills in what
     /// the frame lacks. `None`: it was something else.
     fn accept(&self, _signal: &HostSignal, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
         None

@@ -122,7 +122,7 @@ impl HostFiles for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
-    /// Returns when the data is where the host says it is safe.
+    /// Returns when the data is where the host reports it safe.
     fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {
         Err(Errno::ENOSYS)
     }

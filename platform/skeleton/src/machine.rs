@@ -42,7 +42,7 @@ impl Machine for SkeletonMachine {
     }
 
     /// On a machine with page tables of its own it is `paging/src/object.rs:Object`; on a host, a file of the host's without a name. A port that
-    /// has neither yet says so: then files stay in the kernel's heap, and none is mapped.
+    /// has neither yet reports that: then files stay in the kernel's heap, and none is mapped.
     fn memory_object(&self, _name: &str) -> Result<Arc<dyn MemoryObject>> {
         Err(Errno::ENODEV)
     }
@@ -97,7 +97,7 @@ impl Machine for SkeletonMachine {
         None
     }
 
-    /// Tells the supervisor or console; returns at once. But for `Outside::Over`: that stops everything, the host processes, the
+    /// Notifies the supervisor or console; returns at once. But for `Outside::Over`: that stops everything, the host processes, the
     /// processors, and its code is what the person outside sees as the exit code: a supervisor's, an emulator's exit device, a last line
     /// on the console. It is also where a fault report ends, so it must work in any state.
     fn notify_outside(&self, _event: Outside) {

@@ -11,7 +11,7 @@ pub struct SkeletonPark;
 
 impl Park for SkeletonPark {
     /// Compares and goes to sleep as one step against [`Park::unpark`]: a wake-up between the two must not be lost. The host's
-    /// futex(2) does that; on bare metal the compare and the entry in a list of sleepers stand under one lock, which `unpark`
+    /// futex(2) does that; on bare metal the compare and the entry in a list of sleepers are under one lock, which `unpark`
     /// takes too. Spurious wake-ups are allowed, so a machine that just halts until the next interrupt is right, if slow. The
     /// deadline is absolute.
     fn park(&self, _word: &AtomicU32, _expected: u32, _deadline: Option<Nanos>) {

@@ -55,7 +55,7 @@ impl Space for SkeletonSpace {
         Err(Errno::ENOSYS)
     }
 
-    /// What exec(2) stands on after the point of no return: on return nothing of the old program is mapped. With `shared` the
+    /// What exec(2) relies on after the point of no return: on return nothing of the old program is mapped. With `shared` the
     /// other tasks' space must stay as it is, and the calling thread live in a fresh one.
     fn reset(self: Arc<Self>, _shared: bool) -> Result<Arc<dyn Space>> {
         Err(Errno::ENOSYS)

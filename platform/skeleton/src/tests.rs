@@ -25,7 +25,7 @@ use crate::user::SkeletonUser;
 
 static MACHINE: &dyn Machine = &SkeletonMachine;
 
-/// A guest that is never run: it says so if it is.
+/// A guest that is never run, and records it if it is.
 struct Nobody(AtomicU32);
 
 impl Guest for Nobody {

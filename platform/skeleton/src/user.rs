@@ -13,7 +13,7 @@ impl UserMemory for SkeletonUser {
     }
 
     /// Checks with [`UserMemory::is_user`], then copies with instructions whose fault the machine's fault handler knows (a
-    /// table of addresses and where to go on): the answer is [`Fault`], never a crash.
+    /// table of addresses and where to go on): the result is [`Fault`], never a crash.
     fn copy_in(&self, _dst: &mut [u8], _src: usize) -> Result<(), Fault> {
         Err(Fault)
     }
@@ -48,7 +48,7 @@ impl UserMemory for SkeletonUser {
         Err(Fault)
     }
 
-    /// One atomic instruction of the machine's on the guest's word, with a fault as an answer.
+    /// One atomic instruction of the machine's on the guest's word, with a fault as a result.
     fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> Result<u32, Fault> {
         Err(Fault)
     }

@@ -5,7 +5,7 @@ use crate::core::MOST;
 
 /// Tables above this are not mapped when they are read.
 const REACH: usize = 4 << 30;
-/// Where firmware leaves the root pointer when nobody tells.
+/// Where firmware leaves the root pointer when nobody passes it.
 const LOW: core::ops::Range<usize> = 0xe_0000..0x10_0000;
 
 /// A range of physical memory. Empty when it is not within reach.
@@ -57,7 +57,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Those the tables tell of; none when there are no tables.
+    /// Those the tables list; none when there are no tables.
     pub fn find(rsdp: usize) -> Cores {
         let mut cores = Cores { ids: [0; MOST], count: 0 };
         let mut rest = madt(rsdp).and_then(|table| table.get(44..)).unwrap_or_default();

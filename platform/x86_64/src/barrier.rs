@@ -1,6 +1,6 @@
 //! membarrier(2): barriers on the cores that run a space's threads, by an interrupt to each ([`crate::shoot`]).
 //!
-//! One kind of barrier stands for all: it makes stores visible and serialises, on the cores that use the space or on all cores. What
+//! One kind of barrier serves for all: it makes stores visible and serialises, on the cores that use the space or on all cores. What
 //! the commands differ in is who must have registered for them.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +63,7 @@ pub fn membarrier(root: &Root, registered: &Registered, command: u32) -> Result<
         }
         GET_REGISTRATIONS => {
             let reported = registered.0.load(Ordering::Relaxed);
-            // Linux tells the second kind of private registration as both.
+            // Linux reports the second kind of private registration as both.
             let both = if reported & REGISTER_PRIVATE_EXPEDITED_SYNC_CORE != 0 { REGISTER_PRIVATE_EXPEDITED } else { 0 };
             return Ok((reported | both) as usize);
         }

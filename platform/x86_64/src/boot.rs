@@ -1,4 +1,4 @@
-//! The way from the loader to 64-bit Rust code, and what the loader says.
+//! The way from the loader to 64-bit Rust code, and what the loader reports.
 //!
 //! The loader (QEMU's `-kernel`, or any that knows the PVH protocol: Xen's `hvm_start_info`) enters `pvh_start` in 32-bit
 //! protected mode without paging, with the physical address of the start information in ebx. Page tables made here map
@@ -288,7 +288,7 @@ impl Loaded {
 
     /// Usable memory: start and end.
     pub fn memory(&self) -> impl Iterator<Item = (usize, usize)> {
-        // SAFETY: the loader's table, as it says, below 4 GiB.
+        // SAFETY: the loader's table, as it states, below 4 GiB.
         let entries = unsafe {
             core::slice::from_raw_parts(
                 (DIRECT + self.info.memory_map as usize) as *const MapEntry,
@@ -313,7 +313,7 @@ impl Loaded {
             return &[];
         }
         let start = (DIRECT + self.info.command_line as usize) as *const u8;
-        // SAFETY: the loader's string, as it says, below 4 GiB, with a zero at its end; read no further than that.
+        // SAFETY: the loader's string, as it states, below 4 GiB, with a zero at its end; read no further than that.
         unsafe {
             let len = (0..MOST).find(|at| *start.add(*at) == 0).unwrap_or(0);
             core::slice::from_raw_parts(start, len)
@@ -325,7 +325,7 @@ impl Loaded {
         if self.info.modules == 0 {
             return None;
         }
-        // SAFETY: the loader's list, as it says, below 4 GiB.
+        // SAFETY: the loader's list, as it states, below 4 GiB.
         let module = unsafe { &*((DIRECT + self.info.module_list as usize) as *const Module) };
         Some((module.address as usize, (module.address + module.size) as usize))
     }

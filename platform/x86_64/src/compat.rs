@@ -36,7 +36,7 @@ fn encode(desc: &UserDesc) -> u64 {
     }
     let has = |bit: u32| u64::from(desc.flags & bit != 0);
     let (base, limit) = (u64::from(desc.base), u64::from(desc.limit));
-    // Data, accessed, of ring 3; writable unless it is said not to be; bit 2: growing down.
+    // Data, accessed, of ring 3; writable unless marked read-only; bit 2: growing down.
     let kind = 0x11 | (1 - has(flag::READ_EXEC_ONLY)) << 1 | u64::from(desc.flags & flag::CONTENTS) << 1 & 4;
     let access = kind | 3 << 5 | (1 - has(flag::SEG_NOT_PRESENT)) << 7;
     let size = has(flag::USEABLE) | has(flag::SEG_32BIT) << 2 | has(flag::LIMIT_IN_PAGES) << 3;

@@ -73,7 +73,7 @@ struct Words {
     entry_top: u64,
     /// `gs:[56]`. Another register.
     scratch2: u64,
-    /// `gs:[64]`. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
+    /// `gs:[64]`. Where the five words of an interrupt are on the entry stack ([`PUSHED`]).
     entry_pushed: u64,
     /// `gs:[72]`. The first address that is not user code's.
     user_end: u64,
@@ -118,7 +118,7 @@ pub struct Core {
     pub in_use: InUse,
 }
 
-// SAFETY: `words` is changed by the core itself only, or before it runs; `turn` answers for itself.
+// SAFETY: `words` is changed by the core itself only, or before it runs; `turn` is sound by itself.
 unsafe impl Sync for Core {}
 // SAFETY: as above; it holds no reference to where it is before `load`.
 unsafe impl Send for Core {}

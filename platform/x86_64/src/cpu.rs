@@ -90,7 +90,7 @@ pub fn fault_address() -> usize {
     value
 }
 
-/// What has raised a debug exception, of single steps and watched addresses; 0 for `int1`, which says nothing there. The processor adds to what
+/// What has raised a debug exception, of single steps and watched addresses; 0 for `int1`, which sets nothing there. The processor adds to what
 /// is there, so it is cleared.
 pub fn take_debug_status() -> u64 {
     const STEP: u64 = 1 << 14;
@@ -98,7 +98,7 @@ pub fn take_debug_status() -> u64 {
     /// The register's value after a reset.
     const NOTHING: u64 = 0xffff_0ff0;
     let value: u64;
-    // SAFETY: reads and writes a register that only tells.
+    // SAFETY: reads and writes a register that only reports.
     unsafe {
         asm!("mov {}, dr6", out(reg) value, options(nomem, nostack, preserves_flags));
         asm!("mov dr6, {}", in(reg) NOTHING, options(nomem, nostack, preserves_flags));
@@ -168,7 +168,7 @@ pub fn vendor() -> [u8; 12] {
     text([b, d, c])
 }
 
-/// Whether the processor is QEMU's emulated one (TCG), which says so in the leaf where hypervisors give their names.
+/// Whether the processor is QEMU's emulated one (TCG), which states it in the leaf where hypervisors give their names.
 pub fn is_emulated() -> bool {
     const HYPERVISOR: u32 = 1 << 31;
     const NAME: u32 = 0x4000_0000;

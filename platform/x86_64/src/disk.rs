@@ -111,7 +111,7 @@ enum Slot {
     Free,
     /// Taken by a caller that fills or empties it.
     Taken,
-    /// The device's, until it has answered.
+    /// The device's, until it has completed it.
     Away(Under),
 }
 
@@ -126,7 +126,7 @@ pub struct Disk {
     queue: Mutex<Queue>,
     /// The slots' memory, one after the other.
     memory: NonNull<u8>,
-    /// For each slot: 1 when the device has answered. The caller sleeps on it.
+    /// For each slot: 1 when the device has completed it. The caller sleeps on it.
     answered: [AtomicU32; SLOTS],
     /// Changes when a slot becomes free.
     freed: AtomicU32,
@@ -154,7 +154,7 @@ pub fn init() {
     let mut found = None;
     for index in 0..MOST {
         let header = (DIRECT + BASE + index * STRIDE) as *mut VirtIOHeader;
-        // SAFETY: device memory, mapped uncached; where there is no device a PC answers with all bits set.
+        // SAFETY: device memory, mapped uncached; where there is no device a PC returns all bits set.
         if unsafe { header.cast::<u32>().read_volatile() } != MAGIC {
             continue;
         }
@@ -175,7 +175,7 @@ pub fn init() {
     }
 }
 
-/// The device has answered something.
+/// The device has completed something.
 pub fn on_interrupt() {
     if let Some(disk) = disk() {
         let mut queue = disk.queue.lock();
@@ -213,7 +213,7 @@ impl Disk {
     /// What a request is made of: what the device reads, and what it writes.
     ///
     /// # Safety
-    /// The slot is the caller's, as `Taken`, or the device has just answered it; the slices are dropped before anyone else's turn.
+    /// The slot is the caller's as `Taken`, or the device has just completed it; the slices are dropped before anyone else's turn.
     unsafe fn parts<'a>(&self, slot: usize, kind: u32, len: usize) -> ([&'a [u8]; 2], [&'a mut [u8]; 2]) {
         assert!(len <= MOVE);
         // SAFETY: three parts of the slot's memory that do not overlap; the caller's promise.
@@ -248,7 +248,7 @@ impl Disk {
         sched::unpark(&self.freed, 1);
     }
 
-    /// Takes what the device has answered off the ring and wakes those who wait for it.
+    /// Takes what the device has completed off the ring and wakes those who wait for it.
     fn collect(&self, queue: &mut Queue) {
         while let Some(token) = queue.ring.peek_used() {
             let away = queue.slots.iter().enumerate().find_map(|(slot, state)| match state {
@@ -257,7 +257,7 @@ impl Disk {
             });
             // A token nobody gave it: the device is broken, and what waits goes on waiting.
             let Some((slot, under)) = away else { return };
-            // SAFETY: the device has answered this request; these are the buffers it was made of.
+            // SAFETY: the device has completed this request; these are the buffers it was made of.
             let popped = unsafe {
                 let (inputs, mut outputs) = self.parts(slot, under.kind, under.len);
                 let (inputs, outputs) = trim(&inputs, &mut outputs);
@@ -272,7 +272,7 @@ impl Disk {
         }
     }
 
-    /// Does one request with the slot's data: its header says what, and where.
+    /// Does one request with the slot's data: its header states what, and where.
     fn request(&self, slot: usize, kind: u32, sector: u64, len: usize) -> Result<()> {
         self.answered[slot].store(0, Ordering::SeqCst);
         let mut header = [0; STATUS];
@@ -303,7 +303,7 @@ impl Disk {
                 self.collect(&mut self.queue.lock());
             }
         }
-        // SAFETY: the device has answered, the slot is ours again.
+        // SAFETY: the device has completed it, the slot is ours again.
         match unsafe { self.at(slot, STATUS).read_volatile() } {
             DONE => Ok(()),
             _ => Err(Errno::EIO),

@@ -4,7 +4,7 @@
 //! registers back and makes `enter_user` return the reason. The frame is in the thread's [`Save`], and its end is both the
 //! task state's rsp0 and what `syscall` finds through GS: the processor's own pushes land in the frame.
 //!
-//! Calls that answer at once do not come here: the gates' entries (`gate/src`, of the pieces of [`janua_entry::bare`]) make them and go back.
+//! Calls that return at once do not come here: the gates' entries (`gate/src`, of the pieces of [`janua_entry::bare`]) make them and go back.
 //!
 //! GS: in the kernel the base is the core's, the user's is in KERNEL_GS_BASE. Every way from ring 3 does exactly one `swapgs`
 //! before anything else, every way to ring 3 one as its last but one instruction. Entries from ring 0 do none: the interrupts

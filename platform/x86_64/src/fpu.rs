@@ -64,7 +64,7 @@ impl Area {
     /// The state programs start with.
     pub const fn initial() -> Area {
         let mut bytes = [0; MOST];
-        // MXCSR's start value; it is loaded even where the header says "initial". And the x87 control word's.
+        // MXCSR's start value; it is loaded even where the header states "initial". And the x87 control word's.
         bytes[24] = 0x80;
         bytes[25] = 0x1f;
         bytes[0] = 0x7f;

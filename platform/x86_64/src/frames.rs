@@ -65,6 +65,6 @@ pub fn init(loaded: &Loaded) {
         }
     }
     let highest = highest.max(initrd.1).next_multiple_of(PAGE);
-    // SAFETY: memory the loader says is free; the boot page tables map what is below `REACH` at `DIRECT`.
+    // SAFETY: memory that the loader reports free; the boot page tables map what is below `REACH` at `DIRECT`.
     unsafe { FRAMES.init(pieces, highest, REACH) };
 }

@@ -239,7 +239,7 @@ pub fn init(command_line: &[u8]) {
     }
 }
 
-/// Whether user code could read what its tables map and its rights forbid: Intel's processors, unless they say they do not let it, and
+/// Whether user code could read what its tables map and its rights forbid: Intel's processors, unless they report that it cannot, and
 /// unless they are software.
 fn is_needed() -> bool {
     const HAS_CAPABILITIES: u32 = 1 << 29;
@@ -253,6 +253,6 @@ fn is_needed() -> bool {
         return false;
     }
     let tells = cpuid(0, 0)[0] >= 7 && cpuid(7, 0)[3] & HAS_CAPABILITIES != 0;
-    // SAFETY: the register exists when CPUID says so.
+    // SAFETY: the register exists when CPUID reports it.
     !(tells && unsafe { cpu::rdmsr(ARCH_CAPABILITIES) } & NO_MELTDOWN != 0)
 }

@@ -1,8 +1,8 @@
 //! The platform's own lock: spins, and is only held where interrupts are off and nothing sleeps.
 //!
 //! The kernel runs with interrupts off except in the idle loop and on the first steps from a call gate, which hold no lock; so an
-//! interrupt handler never meets a lock held by the code it interrupted. Who spins answers the requests that would otherwise come
-//! by an interrupt: the lock's holder may be waiting for that answer.
+//! interrupt handler never meets a lock held by the code it interrupted. Who spins serves the requests that would otherwise come
+//! by an interrupt: the lock's holder may be waiting for that.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -83,7 +83,7 @@ pub fn power_off(code: u8) -> ! {
 
 impl BareMachine {
     /// Makes the machine usable: memory, tables, core, interrupts, clocks, the calling thread. The image calls it first, once.
-    /// What cannot be is said, and the machine powered off. `gates` says which gates there are to be, from what the loader has brought.
+    /// It reports what cannot be and powers off. `gates` returns which gates there are to be, from what the loader has brought.
     pub fn start(gates: fn(&[u8]) -> &'static [&'static dyn TrapGate]) -> &'static BareMachine {
         serial::init();
         let start_info = START_INFO.swap(0, Ordering::Relaxed);

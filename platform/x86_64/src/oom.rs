@@ -1,6 +1,6 @@
 //! Memory is used up: somebody is chosen and killed, so that the others go on.
 //!
-//! A thread that cannot get a page says so and waits a little ([`wait`]); a thread of the kernel's own chooses ([`serve`]): the space
+//! A thread that gets no page reports it and waits a little ([`wait`]); a thread of the kernel's own chooses ([`serve`]): the space
 //! with most pages in memory, not the first program's unless there is no other. When it is the kernel's heap that has grown into
 //! its reserve, the thread whose call made it grow goes: a program that makes the kernel keep more and more has few pages itself.
 

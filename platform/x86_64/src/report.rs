@@ -70,7 +70,7 @@ pub fn stop_others() {
     }
 }
 
-/// Stops the other cores, says why and powers off with exit code 125. A failure while it does so powers off at once; another core
+/// Stops the other cores, reports why and powers off with exit code 125. A failure in this powers off at once; another core
 /// that fails meanwhile just stops.
 #[cold]
 pub fn stop(why: fmt::Arguments<'_>) -> ! {

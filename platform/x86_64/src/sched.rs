@@ -6,7 +6,7 @@
 //! thread ([`Thread::on`]), which costs nothing when the same thread goes on.
 //!
 //! No wake-up of a word is lost: a sleeper looks at its word and goes to sleep under the lock of the word's bed, and a waker changes
-//! the word before it takes that lock. No ready thread is overlooked: a core that goes idle says so in `IDLE` and looks at
+//! the word before it takes that lock. No ready thread is overlooked: a core that goes idle notes it in `IDLE` and looks at
 //! all queues after that; who makes a thread ready puts it into a queue first and looks at `IDLE` after. Who puts a thread
 //! into an empty queue of another core always sends it an interrupt.
 //!
@@ -306,7 +306,7 @@ pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
         }
         bed.insert(place, thread.clone());
     }
-    // From here on it may be woken; this core runs it then, since it stands on its stack.
+    // From here on it may be woken; this core runs it then, since it is on its stack.
     let timer = deadline.map(|deadline| (cores::here(), (deadline, place.1)));
     if let Some((core, key)) = timer {
         core.turn.timers.lock().insert(key, place.0);
@@ -389,7 +389,7 @@ pub fn end() -> ! {
     cpu::halt()
 }
 
-/// Ended threads on whose stacks no core stands any more. To let go of what they hold may take any lock of the kernel's, which the thread
+/// Ended threads on whose stacks no core is any more. To let go of what they hold may take any lock of the kernel's, which the thread
 /// that runs next may hold itself: a thread of its own does it ([`reap`]).
 static ENDED: Mutex<Vec<Arc<Thread>>> = Mutex::new(Vec::new());
 /// Changes when there is one more.
@@ -529,7 +529,7 @@ pub fn restrict(thread: &Arc<Thread>, allowed: u64) {
         leave_if_unwelcome();
     } else {
         nudge(thread);
-        // It may lie in a queue that only cores look into that it may not use: an idle one that it may use takes it from there, a
+        // It may be in a queue that only cores look into that it may not use: an idle one that it may use takes it from there, a
         // busy one when it looks around.
         call_idle(thread.allowed());
     }

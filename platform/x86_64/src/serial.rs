@@ -1,10 +1,10 @@
 //! The first serial port (16550): what programs read and write; and QEMU's debug port, the kernel's own voice.
 //!
-//! What comes in is in the language of telnet (RFC 854), so that the other side can say more than bytes: the end of its input
+//! What comes in is in the language of telnet (RFC 854), so that the other side can send more than bytes: the end of its input
 //! (RFC 1184, EOF) and the size of its window (RFC 1073, NAWS). A byte 255 comes twice.
 
 //!
-//! The interrupt takes bytes off the port and wakes a thread ([`serve`]), which tells who waits for them: to tell may mean to wait for a
+//! The interrupt takes bytes off the port and wakes a thread ([`serve`]), which notifies who waits for them: that may mean to wait for a
 //! lock of the kernel's, and an interrupt handler cannot wait.
 
 use alloc::collections::VecDeque;
@@ -71,7 +71,7 @@ enum Decoder {
     Data,
     /// Behind IAC.
     Command,
-    /// Behind WILL, WONT, DO or DONT: an option follows. None is answered.
+    /// Behind WILL, WONT, DO or DONT: an option follows. None gets a reply.
     Option,
     /// In a subnegotiation: what has come of it, at most five bytes; whether IAC came last.
     Sub {
@@ -125,7 +125,7 @@ impl Input {
     fn drain(&mut self) {
         // SAFETY: the standard port's registers.
         while self.bytes.len() < INPUT_MOST && unsafe { inb(STATUS) } & RECEIVED != 0 {
-            // SAFETY: as above; the status says that there is a byte.
+            // SAFETY: as above; the status shows that there is a byte.
             let byte = unsafe { inb(PORT) };
             self.take(byte);
         }
@@ -214,7 +214,7 @@ pub fn on_interrupt() {
     sched::unpark(&CAME, 1);
 }
 
-/// The kernel thread that tells who waits for input.
+/// The kernel thread that notifies who waits for input.
 pub fn serve() {
     const POLLIN: u32 = 1;
     loop {
@@ -240,7 +240,7 @@ pub fn read(out: &mut [u8]) -> usize {
     len
 }
 
-/// Whether the other side has said that no more will come.
+/// Whether the other side has reported that no more will come.
 pub fn ended() -> bool {
     INPUT.lock().ended
 }

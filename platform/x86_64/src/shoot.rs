@@ -2,9 +2,9 @@
 //! their stores are visible (membarrier(2)).
 //!
 //! One request at a time. Who makes it has changed the tables before, and reads which cores use them after; a core that begins to
-//! use a root says so ([`Root::active`]) before it loads it. So a core either is asked, or reads the tables as they are now.
+//! use a root notes it ([`Root::active`]) before it loads it. So a core either is asked, or reads the tables as they are now.
 //!
-//! A core in the kernel has interrupts off, and answers where it spins ([`relax`]) or when it leaves: it may be spinning for a
+//! A core in the kernel has interrupts off, and polls where it spins ([`relax`]) or when it leaves: it may be spinning for a
 //! lock that the asking core holds. Nothing else in the kernel waits for another core.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -18,7 +18,7 @@ use crate::tables::{self, Root};
 static ASKING: Mutex<()> = Mutex::new(());
 /// The request: root, first address, end. Without a root it is a barrier.
 static REQUEST: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
-/// The cores that have not answered.
+/// The cores that have not served it.
 static WAITED_FOR: AtomicU64 = AtomicU64::new(0);
 
 /// Makes the other cores that use a root forget what they remember of `start..end`. Returns when they have.
@@ -44,7 +44,7 @@ pub fn barrier_elsewhere(root: Option<&Root>) {
     ask(root.map_or(all, Root::active) & !cores::here().bit(), [0; 3]);
 }
 
-/// Sends a request, with [`ASKING`] held, and waits for all answers.
+/// Sends a request, with [`ASKING`] held, and waits until all have served it.
 fn ask(asked: u64, request: [usize; 3]) {
     for (slot, value) in REQUEST.iter().zip(request) {
         slot.store(value, Ordering::Relaxed);
@@ -58,7 +58,7 @@ fn ask(asked: u64, request: [usize; 3]) {
     }
 }
 
-/// Answers the request there may be.
+/// Serves the request there may be.
 pub fn answer() {
     if WAITED_FOR.load(Ordering::Acquire) == 0 {
         return;

@@ -23,7 +23,7 @@ const KERNEL_HALF: usize = 256;
 const STACKS_ENTRY: usize = 384;
 /// Where thread stacks are mapped.
 pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
-/// Where the heap has pages that lie anywhere in memory: another entry of the root.
+/// Where the heap has pages that are anywhere in memory: another entry of the root.
 pub const HEAP: usize = 0xffff_0000_0000_0000 | (STACKS_ENTRY + 1) << 39;
 
 /// Bytes of a page that a table of the level above the last maps.
@@ -188,7 +188,7 @@ pub fn kernel_root() -> usize {
     KERNEL_ROOT.load(Ordering::Acquire)
 }
 
-/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none, or answers that there is no memory.
+/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none, or returns that there is no memory.
 /// Called under the thread table's lock.
 pub fn map_stack_page(addr: usize) -> bool {
     map_kernel_page(addr, FRAMES.take())

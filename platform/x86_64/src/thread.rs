@@ -21,7 +21,7 @@ const STACK_ROOM: usize = 64 * 1024;
 /// Most threads at a time.
 const MOST: usize = 8192;
 
-/// [`Thread::on`] of a thread no core stands on.
+/// [`Thread::on`] of a thread on whose stack no core is.
 pub const NOWHERE: usize = usize::MAX;
 /// [`Thread::since`] of a thread that does not run.
 const STOPPED: u64 = u64::MAX;
@@ -53,7 +53,7 @@ pub struct Thread {
     /// The space it runs in; kernel threads have none.
     pub space: Mutex<Option<Arc<dyn Space>>>,
     stack: Option<usize>,
-    /// The core that runs it or still stands on its stack, which alone may run it; or [`NOWHERE`].
+    /// The core that runs it or is still on its stack, which alone may run it; or [`NOWHERE`].
     pub on: AtomicUsize,
     /// The core it ran on last, or in whose queue it is.
     pub last: AtomicUsize,

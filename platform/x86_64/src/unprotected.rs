@@ -82,7 +82,7 @@ global_asm!(
     "test rax, rax",
     "jnz 2b",
 
-    // Not one that answers at once: with a whole frame to the loop.
+    // Not one that returns at once: with a whole frame to the loop.
     "mov [r11 + {rdi}], rdi",
     "mov [r11 + {rsi}], rsi",
     "mov [r11 + {rdx}], rdx",

@@ -167,7 +167,7 @@ pub fn all() -> Result<Image, String> {
     cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["rustc", "--release", "--package", "janua", "--bin", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
     cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded);
-    // `janua bench` says so when the image is not the one to measure.
+    // `janua bench` reports when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());
     cargo.arg("--").args(COMMAND_FLAGS);
     process::step("janua", "building the command", &mut cargo)?;

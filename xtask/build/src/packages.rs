@@ -79,7 +79,7 @@ pub const TOOLS: &[Tool] = &[
     test(&["ip"], "iproute2", "guest: netlink queries"),
 ];
 
-/// Installs the tools of `need` that this machine lacks, or says how to.
+/// Installs the tools of `need` that this machine lacks, or returns how to.
 pub fn ensure(need: Need) -> Result<(), String> {
     let missing: BTreeSet<&str> =
         TOOLS.iter().filter(|t| t.need == need && !t.present.iter().any(|p| present(p))).map(|t| t.package).collect();

@@ -1,4 +1,4 @@
-//! Running other programs: quietly when they succeed, with all they said when they fail.
+//! Running other programs: quietly when they succeed, with all they printed when they fail.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The root of the workspace: what the launcher or `cargo xtask` says, or where this was built. Cargo takes a tool that was built
+/// The root of the workspace: what the launcher or `cargo xtask` sets, or where this was built. Cargo takes a tool that was built
 /// before the tree was moved or copied for up to date, so that the place of the build may be another tree's.
 pub fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();

@@ -32,7 +32,7 @@ fn layer_of(dir: &str) -> &str {
     if own { dir } else { dir.split('/').next().unwrap_or_default() }
 }
 
-/// Rule `direction`: dependences point the way `LAYERS` says, within a layer freely.
+/// Rule `direction`: dependences point the way `LAYERS` specifies, within a layer freely.
 pub fn direction(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for member in &tree.members {

@@ -33,7 +33,7 @@ fn gates() -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.is_dir())
 }
 
-/// What a gate's page tells, by its headings.
+/// What a gate's page describes, by its headings.
 const OF_GATES: [&str; 4] = ["How a call enters and returns", "What it accepts", "What it costs", "Who may use it"];
 
 /// Pieces of assembly of which only gates make entries; a platform has those that it shares with them, which go to its loop.

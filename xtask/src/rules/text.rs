@@ -15,7 +15,7 @@ const TOO_LONG: usize = 1000;
 /// Most lines of a function, from its `fn` to its closing brace: what fits a screen with its documentation.
 const FUNCTION: usize = 80;
 
-/// Rule `no-std`: every crate root that may be linked into a kernel says `no_std`.
+/// Rule `no-std`: every crate root that may be linked into a kernel declares `no_std`.
 pub fn no_std(tree: &Tree) -> Vec<Breach> {
     tree.members
         .iter()

@@ -1,4 +1,4 @@
-//! Where `unsafe` may stand, and that each use says why it is sound.
+//! Where `unsafe` may be, and that each use states why it is sound.
 
 use super::source::{SourceFile, words};
 use super::{Breach, Tree};
@@ -27,7 +27,7 @@ fn rust_outside_tests(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
     tree.files.iter().filter(|f| f.is_rust() && !f.is_test())
 }
 
-/// Rule `unsafe-home`: `unsafe` stands only in the layers of `HOME`, and in tests.
+/// Rule `unsafe-home`: `unsafe` is only in the layers of `HOME`, and in tests.
 pub fn home(tree: &Tree) -> Vec<Breach> {
     rust_outside_tests(tree)
         .filter(|f| !HOME.contains(&f.layer()) && !is_guest(&f.path))
@@ -40,7 +40,7 @@ pub fn home(tree: &Tree) -> Vec<Breach> {
         .collect()
 }
 
-/// Rule `forbid-unsafe`: every crate root of another layer says `#![forbid(unsafe_code)]`.
+/// Rule `forbid-unsafe`: every crate root of another layer declares `#![forbid(unsafe_code)]`.
 pub fn forbidden_elsewhere(tree: &Tree) -> Vec<Breach> {
     let elsewhere = |dir: &str| !is_guest(dir) && !HOME.iter().any(|h| dir.split('/').next() == Some(h));
     let roots = tree.members.iter().filter(|m| elsewhere(&m.dir));
@@ -73,7 +73,7 @@ fn lacks(file: &SourceFile, number: usize) -> Option<&'static str> {
     let after = found.iter().position(|w| *w == "unsafe").and_then(|at| found.get(at + 1)).copied();
     let opens = match after {
         Some(word) => word == "{" || word == "impl",
-        // The brace stands on the next line.
+        // The brace is on the next line.
         None => true,
     };
     if opens {

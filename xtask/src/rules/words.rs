@@ -48,7 +48,7 @@ const PHRASES: &[(&str, &str)] = &[
 /// Words before "way in" with which it is ordinary English, or the loop `for way in`.
 const ORDINARY: &[&str] = &["for", "same"];
 
-/// Rule `field-words`: no phrase of the list stands in a source file or a document.
+/// Rule `field-words`: no phrase of the list is in a source file or a document.
 pub fn field_words(tree: &Tree) -> Vec<Breach> {
     let sources = tree.files.iter().map(|file| file.path.clone()).filter(|path| path != HERE);
     let paths = sources.chain(documents::all());
@@ -71,7 +71,7 @@ impl Hit {
     }
 }
 
-/// Where the phrases stand in a text.
+/// Where the phrases are in a text.
 fn hits(text: &str) -> impl Iterator<Item = Hit> {
     let words = words(text);
     let phrases: Vec<(Vec<&str>, _)> = PHRASES.iter().map(|entry| (parts(entry.0), entry)).collect();

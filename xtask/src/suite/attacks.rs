@@ -1,6 +1,6 @@
 //! The programs of `test/attacks`: each tries one way round the jail, as a guest, while a second guest watches.
 //!
-//! A program's head says how each try must end: `/* none: END */` under `--jail none`, `/* pkey: END */` under `--jail pkey`,
+//! A program's head states how each try must end: `/* none: END */` under `--jail none`, `/* pkey: END */` under `--jail pkey`,
 //! `/* process: END */` under `--jail process`,
 //! several ends with ` | ` between them. There the kernel is elsewhere: what is where it would be is the guest's own, and so are keys, whose
 //! instructions gain nothing where there are any. `succeeded` under `none` shows that the attack is real; `/* no keys: END */` is its end
@@ -223,14 +223,14 @@ fn judge(source: &Path, stem: &str, jail: &str, gate: &str, gadgets: &[(String, 
     Ok(None)
 }
 
-/// Builds a program unless what stands is newer than its sources.
+/// Builds a program unless what is there is newer than its sources.
 fn compiled(source: &Path, stem: &str) -> Result<PathBuf, String> {
     let program = compare::place().join("bin/attacks").join(stem);
     build(source, &program, &[])?;
     Ok(program)
 }
 
-/// Builds a program with these options of the compiler unless what stands is newer than its sources.
+/// Builds a program with these options of the compiler unless what is there is newer than its sources.
 pub fn build(source: &Path, program: &Path, options: &[&str]) -> Result<(), String> {
     /// Two runs may want the same program now.
     static ONE: Mutex<()> = Mutex::new(());

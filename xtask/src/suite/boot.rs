@@ -463,7 +463,7 @@ fn lines(image: &Path, dir: &Path) -> Result<(), String> {
     if text.lines().count() == WRITERS.len() * EACH { Ok(()) } else { Err(format!("{} lines", text.lines().count())) }
 }
 
-/// What `janua boot` says to file trees that cannot be, and to a machine that is not installed: the reason and the remedy.
+/// What `janua boot` prints for file trees that cannot be, and for a machine that is not installed: the reason and the remedy.
 fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
     let described = |e: std::io::Error| format!("{}: {e}", dir.display());
     fs::write(dir.join("text.cpio"), "no archive").map_err(described)?;

@@ -252,7 +252,7 @@ fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> R
     }
     command.extend(["--env".into(), format!("{}={}", crate::random::VARIABLE, super::seed()), "--ramfs".into()]);
     command.extend([tree.display().to_string(), "--".into(), "/bin/runner".into()]);
-    // Inherited by the native runs, which tell it.
+    // Inherited by the native runs, which report it.
     command.push(rustix::process::nice(0).unwrap_or(0).to_string());
     command.extend(batch.iter().map(|ready| format!("{}:{}", ready.test.limit, inside(ready.test))));
     let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];

@@ -26,7 +26,7 @@ const TESTS: &[(&str, Test)] = &[
     ("boot/disk/foreign", foreign),
 ];
 
-/// What a run says when the one before was cut off.
+/// What a run prints when the one before was cut off.
 const RECOVERED: &str = "janua: ext4: vda was not left properly: its journal has been replayed\n";
 
 pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) {
@@ -237,7 +237,7 @@ fn corrupt(bench: &Bench<'_>) -> Result<(), String> {
     fs::write(&bench.disk, &whole[..1 << 20]).map_err(|error| error.to_string())?;
     refused("cut off", "the image is cut off")?;
     fs::write(&bench.disk, &whole).map_err(|error| error.to_string())?;
-    // The table of groups: its checksums tell.
+    // The table of groups: its checksums show it.
     bench.spoil(4096, &[0x5a; 64])?;
     refused("no table of groups", "its file system is damaged")
 }

@@ -85,7 +85,7 @@ fn spoil(socket: &Path, core: usize, register: usize) -> Result<(), String> {
     Err(last)
 }
 
-/// The other end of GDB's remote protocol. The machine stands still while there is one.
+/// The other end of GDB's remote protocol. The machine is paused while there is one.
 struct Debugger(UnixStream);
 
 impl Debugger {

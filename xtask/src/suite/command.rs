@@ -204,7 +204,7 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// How the line begins that says there is no jail.
+/// How the line begins that reports that there is no jail.
 const NO_JAIL: &str = "janua: no jail (";
 
 fn verify(case: &Case) -> Result<(), String> {
@@ -250,7 +250,7 @@ fn call(command: &mut Command, stdin: &str) -> Result<Output, String> {
     child.wait_with_output().map_err(|e| format!("{:?}: {e}", command.get_program()))
 }
 
-/// A run without a jail says so in one line, unless that was asked for. (The gate `seccomp` has none on any machine.)
+/// A run without a jail reports it in one line, unless that was asked for. (The gate `seccomp` has none on any machine.)
 fn no_jail_is_said() -> Result<(), String> {
     let said = |options: &[&str]| -> Result<String, String> {
         let output = call(Command::new(build::janua()).arg("run").args(options).args(["--", "/bin/true"]), "")?;

@@ -205,8 +205,8 @@ pub fn under(gate: &str, command: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What a run under this gate says of the jail: nothing where there is one, and otherwise that none is wanted, or it would be
-/// said on standard error.
+/// What a run under this gate sets for the jail: nothing where there is one, and otherwise that none is wanted, or it would be
+/// reported on standard error.
 pub fn jail(gate: &str) -> &'static [&'static str] {
     if matches!(gate, PTRACE | MAILBOX) {
         return &["--jail", "process"];

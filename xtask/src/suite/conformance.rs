@@ -10,7 +10,7 @@ use super::skips::{self, Skips};
 use crate::tally::Tally;
 use crate::workspace;
 
-/// Seconds a test may take, unless it says otherwise.
+/// Seconds a test may take, unless it specifies another limit.
 const LIMIT: u64 = 60;
 
 const FLAGS: &[&str] = &["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone"];
@@ -178,7 +178,7 @@ pub fn find() -> Result<Vec<Test>, String> {
     Ok(tests)
 }
 
-/// What a source says in a line `/* key: value */`.
+/// What a source specifies in a line `/* key: value */`.
 pub fn directive(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let value = line.strip_prefix("/* ")?.strip_suffix(" */")?;
@@ -194,7 +194,7 @@ pub fn sorted(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Builds a test unless what stands is newer than its sources.
+/// Builds a test unless what is there is newer than its sources.
 pub fn build(test: &Test) -> Result<PathBuf, String> {
     let program = compare::place().join("bin").join(test.variant.name).join(&test.test);
     let header = workspace::root().join("test/conformance/t.h");

@@ -13,7 +13,7 @@ use crate::tally::Tally;
 /// Seconds one run may take.
 const LIMIT: u64 = 30;
 
-/// What is run: guests that are loaded, forked, share files and memory, and one that says at the end that it lives. The loop makes up
+/// What is run: guests that are loaded, forked, share files and memory, and one that prints `alive` at the end. The loop makes up
 /// for a guest that could not be started: its shell gets an error, and goes on.
 const SCRIPT: &str = r#"
 ls / | sort | wc -l
@@ -23,7 +23,7 @@ for i in 1 2 3; do (exec sleep 0.01) & done; wait
 printf alive
 "#;
 
-/// Errors, and up to which of the calls that could answer it each is tried. The script makes more of them under every gate.
+/// Errors, and up to which of the calls that could return it each is tried. The script makes more of them under every gate.
 const ERRORS: &[(&str, u32)] = &[("ENOMEM", 400), ("EMFILE", 60), ("EINTR", 160), ("ENOSPC", 60), ("EAGAIN", 10)];
 
 /// How many places of an error are tried; `--long` tries all.
@@ -107,7 +107,7 @@ fn judge(test: &Test) -> Result<(), String> {
     if faults.is_none_or(|calls| calls < test.nth.into()) {
         return failed(&format!("no call failed: only {faults:?} were made that could"));
     }
-    // The first program lives to its end; or it could not be started, or not go on, which somebody says: Janua, its loader, or itself.
+    // The first program lives to its end; or it could not be started, or not go on, as somebody reports: Janua, its loader, or itself.
     let says_why = |line: &str| line.contains(": ") || line.starts_with("cannot ");
     match outcome.code {
         0 if said.ends_with("alive") => Ok(()),

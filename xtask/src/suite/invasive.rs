@@ -26,7 +26,7 @@ const WAYS: &[&[&str]] = &[
 /// Tiles and cores.
 const MACHINES: &[(&str, &str)] = &[("1", "1"), ("1", "4"), ("2", "2"), ("4", "1")];
 
-/// A run: the application, the options, what it must say and its exit code.
+/// A run: the application, the options, what it must print and its exit code.
 struct Case {
     name: String,
     options: Vec<String>,

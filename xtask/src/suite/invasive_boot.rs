@@ -33,7 +33,7 @@ const NAS: &[&str] = &["ep", "is", "cg", "mg", "ft"];
 const MEMORY: &str = "which it may not: the application is ended\n";
 const PRIVILEGED: &str = "what only the kernel may use: the application is ended\n";
 const KERNEL: &str = "0xffffffff80200000, which it may not: the application is ended\n";
-/// What `bad` does, what the kernel says, and the exit code.
+/// What `bad` does, what the kernel prints, and the exit code.
 const WRONG: &[(&str, &str, i32)] = &[
     ("range", "system call 0x186a0 is out of range", 159),
     ("negative", "system call 0xffffffffffffffff is out of range", 159),
@@ -87,7 +87,7 @@ fn boot(
     janua(&[&machine, options].concat(), application, rest, Some(image))
 }
 
-/// The application says and does the same as on Linux.
+/// The application prints and does the same as on Linux.
 fn same(image: &Path, shape: (u32, u32), options: &[&str], application: &Path) -> Result<(), String> {
     let (tiles, cores) = (shape.0.to_string(), shape.1.to_string());
     let run = ["run", "--personality", "invasive", "--tiles", &tiles, "--cores", &cores];

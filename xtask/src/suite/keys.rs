@@ -61,7 +61,7 @@ enum Kind {
     Script(&'static keys_scripts::Script),
 }
 
-/// What a test said and its exit code: `None` when it was not done.
+/// What a test printed and its exit code: `None` when it was not done.
 type Said = (Vec<String>, Option<i32>);
 
 /// Runs the tests whose name holds the filter.
@@ -188,7 +188,7 @@ fn work(number: usize, linux: &Path, queue: &Mutex<Vec<&Test>>, verdicts: &Mutex
     }
 }
 
-/// The last lines of what was said, of any test and of Linux.
+/// The last lines of what was printed, of any test and of Linux.
 fn tail(said: &BTreeMap<String, Said>) -> String {
     let lines = said.get("").map(|(lines, _)| lines.as_slice()).unwrap_or_default();
     lines[lines.len().saturating_sub(25)..].join("\n")
@@ -252,7 +252,7 @@ fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
     }
 }
 
-/// One start of the emulated machine, which runs these tests in turn: what each run said.
+/// One start of the emulated machine, which runs these tests in turn: what each run printed.
 fn session(number: usize, linux: &Path, tests: &[&Test]) -> Result<BTreeMap<String, Said>, String> {
     let files = initial(number, tests)?;
     let mut child = Command::new("qemu-system-x86_64")
@@ -304,7 +304,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What the machine says until it ends, is silent for too long, or panics. The key "" holds all lines.
+/// What the machine prints until it ends, is silent for too long, or panics. The key "" holds all lines.
 fn listen(lines: &Receiver<String>) -> BTreeMap<String, Said> {
     let long = if super::long() { u64::from(PART) } else { 1 };
     let mut said: BTreeMap<String, Said> = BTreeMap::new();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::compare;
 use crate::process;
 
-/// Where the package comes from, whatever this machine's own lists say.
+/// Where the package comes from, whatever this machine's own lists contain.
 const SOURCE: &str =
     "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main\n";
 

@@ -9,7 +9,7 @@ pub struct Script {
     /// The program's source, below `test`.
     pub program: &'static str,
     pub text: &'static str,
-    /// Lines that must be said, in this order among others.
+    /// Lines that must be printed, in this order among others.
     lines: &'static [&'static str],
     /// What must be true of the outcome that `--status-fd` wrote as the last line, if it did.
     outcome: Option<fn(&Value) -> bool>,
@@ -107,7 +107,7 @@ pub const SCRIPTS: &[Script] = &[
 ];
 
 impl Script {
-    /// Whether what was said is what had to be.
+    /// Whether what was printed is what had to be.
     pub fn judge(&self, said: &[String]) -> Result<(), String> {
         let mut rest = said.iter();
         if let Some(missing) = self.lines.iter().find(|start| !rest.any(|line| line.starts_with(**start))) {

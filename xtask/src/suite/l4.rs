@@ -1,4 +1,4 @@
-//! Systems of L4, Version 2: each on Linux, under the jail `process`, and on bare x86_64, each test there being one run of QEMU. Both say the same.
+//! Systems of L4, Version 2: each on Linux, under the jail `process`, and on bare x86_64, each test there one run of QEMU. Both print the same.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ one address space: 2000 times there and back
 two address spaces: 2000 times there and back
 ";
 
-/// What a system's modules are, further options for the bare machine (without any it runs on Linux as well), what programs write and what the kernel says, its
+/// What a system's modules are, further options for the bare machine (without any it runs on Linux too), what programs write and what the kernel prints, its
 /// exit code.
 struct Case {
     name: &'static str,
@@ -69,7 +69,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What the kernel says there, and what it may say as well. Processors have the number of a vector in the error code as an entry of eight bytes, the
+    /// What the kernel prints there, and what it may print too. Processors have the number of a vector in the error code as an entry of eight bytes, the
     /// emulated one of sixteen; and to AMD's there is no instruction `sysenter`, where to Intel's it is one that is not allowed.
     fn says(self, kernel: &str) -> [String; 2] {
         const SYSENTER: usize = 10;
@@ -85,7 +85,7 @@ impl Machine<'_> {
     }
 }
 
-/// Runs a system: its exit code, what programs have written, and what the kernel has said, without registers.
+/// Runs a system: its exit code, what programs have written, and what the kernel has printed, without registers.
 fn system(machine: Machine, options: &[&str], modules: &[String]) -> Result<(i32, String, String), String> {
     let dir = compare::place().join("l4");
     let errors = dir.join("errors");
@@ -118,7 +118,7 @@ fn expect((code, output, kernel): (i32, String, String), case: &Case, machine: M
     ))
 }
 
-/// Modules that are none: a text, an executable of the host's, two that lie in the same place, one cut off.
+/// Modules that are none: a text, an executable of the host's, two that are in the same place, one cut off.
 fn malformed(machine: Machine, programs: &Path) -> Result<(), String> {
     let dir = compare::place().join("l4");
     let put = |name: &str, bytes: &[u8]| -> Result<String, String> {

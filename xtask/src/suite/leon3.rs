@@ -43,7 +43,7 @@ const RIGHT: &[(&str, &str)] = &[
 
 const MEMORY: &str = "which it may not: the application is ended\n";
 const INSTRUCTION: &str = "is no instruction it may execute: the application is ended\n";
-/// What applications may not do, what the kernel says, and the exit code.
+/// What applications may not do, what the kernel prints, and the exit code.
 const WRONG: &[(&str, &str, &str, i32)] = &[
     ("wrong", "read", MEMORY, 139),
     ("wrong", "write", MEMORY, 139),

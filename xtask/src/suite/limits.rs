@@ -15,7 +15,7 @@ use crate::{build, workspace};
 /// Seconds one run may take; a limit of time that is met takes one.
 const LIMIT: u64 = 60;
 
-/// Options, the part and its argument, the exit code, the limit that is met, words of what is said.
+/// Options, the part and its argument, the exit code, the limit that is met, words of what is printed.
 struct Row {
     name: &'static str,
     options: &'static [&'static str],
@@ -150,7 +150,7 @@ impl Place {
         self.run_after(":", options, program)
     }
 
-    /// Runs a part of the test program where the host gives all of the sandbox 1024 descriptors: its exit code is 0, and it says so.
+    /// Runs a part of the test program where the host gives all of the sandbox 1024 descriptors: it prints `says` and exits with 0.
     fn with_few_descriptors(&self, part: &[&str], says: &str) -> Result<(), String> {
         let program = self.program.display().to_string();
         let command: Vec<&str> = std::iter::once(program.as_str()).chain(part.iter().copied()).collect();
@@ -259,7 +259,7 @@ fn many_objects(p: &Place) -> Result<(), String> {
 }
 
 /// What a cgroup does is seen in the suite `keys`, on a host that has all of its controllers; here, that a sandbox has one just when
-/// `janua doctor` says so and a limit was asked for, and leaves none behind.
+/// `janua doctor` reports one and a limit was asked for, and leaves none behind.
 fn cgroup(p: &Place) -> Result<(), String> {
     let doctor = std::process::Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();

@@ -145,7 +145,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// `cargo xtask test [--quick | --native] [--built] [--long] [--seed=N] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     process::start_clean()?;
-    // Files that tests make have the rights the tests say, whatever the umask of the user that runs them.
+    // Files that tests make have the rights the tests specify, whatever the umask of the user that runs them.
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
     let mut built = false;

@@ -11,10 +11,10 @@ use super::skips::Skips;
 use crate::tally::Tally;
 use crate::{process, workspace};
 
-/// Seconds a script may take, unless it says otherwise.
+/// Seconds a script may take, unless it specifies another limit.
 const LIMIT: u64 = 180;
 
-/// A script and what its head says.
+/// A script and what its head specifies.
 struct Script {
     name: String,
     path: PathBuf,
@@ -89,7 +89,7 @@ fn find() -> Result<Vec<Script>, String> {
     Ok(scripts)
 }
 
-/// What a script says in a line `# key: value`.
+/// What a script specifies in a line `# key: value`.
 fn directive<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(": "))
 }

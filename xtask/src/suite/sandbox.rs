@@ -158,7 +158,7 @@ impl Sandbox<'_> {
         clean(self.start(self.line(options, program))?.wait()?)
     }
 
-    /// Runs a shell script; the exit code and what it said.
+    /// Runs a shell script; the exit code and what it printed.
     fn sh(&self, options: &[&str], script: &str) -> Result<(i32, String), String> {
         let outcome = self.run(options, &["/bin/sh", "-c", script])?;
         Ok((outcome.code, text(&outcome)))
@@ -304,7 +304,7 @@ fn ignored_signals(s: &Sandbox) -> Result<(), String> {
     if said == "alive\n138\n141\n" { Ok(()) } else { Err(said) }
 }
 
-/// What a script says that a shell outside runs, which leads its session.
+/// What a script prints that a shell outside runs, which leads its session.
 fn shell(s: &Sandbox, script: String) -> Result<String, String> {
     Ok(text(&clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?))
 }
@@ -470,7 +470,7 @@ fn stats(s: &Sandbox) -> Result<(), String> {
     expect("statistics", &s.run(&["--stats"], &["/bin/cat", "/etc/hostname"])?, 0, &["openat", "read", "calls"])
 }
 
-/// Inputs that the host does not read by copying say the same as on Linux.
+/// Inputs that the host does not read by copying yield the same as on Linux.
 fn inherited(s: &Sandbox) -> Result<(), String> {
     let program = compare::place().join("bin/sandbox/inherited");
     super::attacks::build(&workspace::root().join("test/sandbox/inherited.c"), &program, &[])?;

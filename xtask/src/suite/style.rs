@@ -1,4 +1,4 @@
-//! What cargo's own tools say of the source: `cargo fmt`, `cargo clippy` and `cargo doc` find nothing.
+//! What cargo's own tools report of the source: `cargo fmt`, `cargo clippy` and `cargo doc` find nothing.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use crate::tally::Tally;
 use crate::{build, process, workspace};
 
 /// The compiler whose tools the tree is kept clean for (the minor number of 1.x). Others know other lints, and rustfmt now and then
-/// breaks a line elsewhere: what they say is no fault of the tree's.
+/// breaks a line elsewhere: what they report is no fault of the tree's.
 const KEPT_FOR: u32 = 95;
 
 /// One of cargo's tools: its name, what it is asked of the crates, and what follows their names.
@@ -42,7 +42,7 @@ fn unfit(tool: &Tool) -> Option<String> {
     if minor != Some(KEPT_FOR) {
         return Some(format!("the tree is kept clean for Rust 1.{KEPT_FOR}; here is {}", version.trim()));
     }
-    // rustup answers for a component that is not installed, and fails. Documentation is the compiler's own.
+    // rustup runs in place of a component that is not installed, and fails. Documentation is the compiler's own.
     let missing = tool.name != "doc" && process::output(workspace::cargo().args([tool.name, "--version"])).is_none();
     missing.then(|| format!("cargo {} is not installed", tool.name))
 }
@@ -63,7 +63,7 @@ fn ask(tool: &Tool) -> Result<(), String> {
     Err(head(&[output.stdout, output.stderr].concat()))
 }
 
-/// As much as shows what to do; the rest is said again by the tool.
+/// As much as shows what to do; the tool prints the rest again.
 fn head(said: &[u8]) -> String {
     const LINES: usize = 60;
     let text = String::from_utf8_lossy(said);

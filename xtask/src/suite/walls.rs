@@ -1,5 +1,5 @@
 //! What a compromised kernel can still reach of its host: `test/walls/taken_over.c`, which makes host calls from kernel text
-//! as such a kernel would, under `--jail none`. Its rows say which call ends how; besides, every number that the kernel's list of
+//! as such a kernel would, under `--jail none`. Its rows list how each call ends; besides, every number that the kernel's list of
 //! host calls (`platform/linux/src/wall.rs`) lacks is tried.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ enum Try<'a> {
     Row(&'a Row),
     /// A call that is not in the kernel's list.
     Number(u32),
-    /// What the host says of the process.
+    /// What the host reports of the process.
     Status,
 }
 
@@ -245,7 +245,7 @@ impl Place {
         if !as_wanted {
             return Err(format!("not `{wanted}`"));
         }
-        // Whatever was answered: nothing outside has changed.
+        // Whatever was returned: nothing outside has changed.
         let names = super::conformance::sorted(outside)?.len();
         let file = outside.join("file");
         let kept = fs::read(&file).is_ok_and(|text| text == b"kept\n");
@@ -262,7 +262,7 @@ impl Drop for Place {
     }
 }
 
-/// What the host must say of a process behind the walls.
+/// What the host must report of a process behind the walls.
 fn status(said: &str) -> Result<(), String> {
     let field = |name: &str| {
         let line = said.lines().find(|line| line.starts_with(name));

@@ -103,7 +103,7 @@ impl Idle {
 
     #[cold]
     fn want(&mut self) {
-        // Once; the service thread says when next.
+        // Once; the service thread decides when next.
         self.enough = isize::MAX as usize;
         WANTED.store(true, Ordering::SeqCst);
         machine::wake_service();

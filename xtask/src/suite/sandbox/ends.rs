@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 
 use super::{Sandbox, clean, expect, text};
 
-/// A program that is up: its shell and its child have said so in a file of a writable bind.
+/// A program that is up: its shell and its child have reported it in a file of a writable bind.
 pub fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
     up_as(s, &[], script)
 }
@@ -92,7 +92,7 @@ pub fn supervisor_killed_at_once(s: &Sandbox) -> Result<(), String> {
     for round in 0..60 {
         let running = s.start(s.line(&[], &["/bin/sh", "-c", "while :; do (:); done"]))?;
         thread::sleep(Duration::from_micros(500 * round));
-        // None yet: it is waited for, so that every round tells something.
+        // None yet: it is waited for, so that every round shows something.
         let end = Instant::now() + Duration::from_secs(10);
         let supervisor = loop {
             match running.processes().first() {

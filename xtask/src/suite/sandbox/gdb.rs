@@ -74,7 +74,7 @@ fn listens(socket: &Path) -> bool {
     all.lines().any(|line| line.ends_with(&name) && line.split_ascii_whitespace().nth(3) == Some("00010000"))
 }
 
-/// What gdb says to these commands, and what became of the sandbox.
+/// What gdb prints for these commands, and what became of the sandbox.
 fn gdb(s: &Sandbox, program: &[&str], commands: &[&str]) -> Result<(String, Outcome), String> {
     let (running, socket) = waiting(s, program)?;
     let said = talk(&format!("target remote {}", socket.display()), commands)?;
@@ -92,7 +92,7 @@ fn talk(target: &str, commands: &[&str]) -> Result<String, String> {
     Ok(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
 }
 
-/// That gdb has said each of these, in this order.
+/// Checks that gdb has printed each of these, in this order.
 fn heard(said: &str, words: &[&str]) -> Result<(), String> {
     let mut rest = said;
     for word in words {
@@ -136,7 +136,7 @@ pub fn steps(s: &Sandbox) -> Result<(), String> {
             "exited with code 052",
         ])?;
         expect("the program", &outcome, 42, &["first 42, parent ", "signal 10", "child adds 7", "exited 7"])?;
-        // But for the line that tells of gdb, and the number that gdb has set.
+        // But for the line that mentions gdb, and the number that gdb has set.
         let with: String =
             text(&outcome).lines().filter(|line| !line.starts_with("janua: ")).map(|line| format!("{line}\n")).collect();
         if with.replace("first 42", "first 3") != without {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::{Sandbox, clean, expect, shell, text, up};
 
-/// A directory that is asked for is one the user may go to; what is wrong with it is said in words.
+/// A directory that is asked for is one the user may go to; what is wrong with it is reported in words.
 pub fn working_directory(s: &Sandbox) -> Result<(), String> {
     let closed = s.dir.join("closed");
     fs::create_dir(&closed).map_err(|e| e.to_string())?;
@@ -77,7 +77,7 @@ pub fn process_names(s: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// /sys tells of this kernel's network and processors: in a foreign tree, and over the host's own.
+/// /sys describes this kernel's network and processors: in a foreign tree, and over the host's own.
 pub fn sys(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
     fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
@@ -205,7 +205,7 @@ pub fn replaced_outside(s: &Sandbox) -> Result<(), String> {
     if said == want { Ok(()) } else { Err(said) }
 }
 
-/// A working directory that another tree does not hold is /, and that is said; one that a bind shows is kept.
+/// A working directory that another tree does not hold is /, and that is reported; one that a bind shows is kept.
 pub fn foreign_directory(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
     fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;

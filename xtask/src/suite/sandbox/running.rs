@@ -21,7 +21,7 @@ fn script(s: &Sandbox, body: &str) -> Vec<String> {
     vec!["/bin/sh".into(), "-c".into(), head + body]
 }
 
-/// What a script says must be this.
+/// What a script prints must be this.
 fn says(s: &Sandbox, body: &str, want: &str) -> Result<(), String> {
     let outcome = clean(s.start(script(s, body))?.wait()?)?;
     let said = text(&outcome);

@@ -1,11 +1,11 @@
-//! The trace of `--trace`: one can read it, and it is whole or says that it is not.
+//! The trace of `--trace`: one can read it, and it is whole or reports that it is not.
 
 use std::fs;
 
 use super::{Sandbox, expect, text};
 use crate::suite::compare;
 
-/// Calls are there with their words and answers, and the program is the same.
+/// Calls are there with their words and results, and the program is the same.
 pub fn trace(s: &Sandbox) -> Result<(), String> {
     let plain = s.run(&[], &["/bin/ls", "/"])?;
     let traced = s.run(&["--trace=/dev/null"], &["/bin/ls", "/"])?;
@@ -32,7 +32,7 @@ pub fn trace(s: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// A trace that cannot be written is said once, or ends the run.
+/// A trace that cannot be written is reported once, or ends the run.
 pub fn trace_lost(s: &Sandbox) -> Result<(), String> {
     let outcome = s.run(&["--trace=/dev/full"], &["/bin/sh", "-c", "echo on; exit 3"])?;
     expect("said", &outcome, 3, &["trace cannot be written (ENOSPC)", "on"])?;
