@@ -341,14 +341,19 @@ impl<P: Personality> Thread<P> {
         &self.waker
     }
 
+    /// Whether a call of this thread is away and runs there, or is over and comes home: neither waits for anything.
+    fn runs_away(&self) -> bool {
+        wake::is_under_way(&self.wake.word) || self.is_sent() && !wake::is_away(&self.wake.word)
+    }
+
     /// Whether a call of this thread waits.
     pub fn is_waiting(&self) -> bool {
-        self.pending.lock().is_some() && !wake::is_under_way(&self.wake.word)
+        self.pending.lock().is_some() && !self.runs_away()
     }
 
     /// Where it waits or is stopped; `None` for one that runs.
     pub fn blocked(&self) -> Option<Blocked> {
-        if wake::is_under_way(&self.wake.word) {
+        if self.runs_away() {
             return None;
         }
         if let Some((row, pending)) = &*self.pending.lock() {

@@ -57,6 +57,11 @@ pub fn is_raised(word: &AtomicU32) -> bool {
     word.load(Ordering::Relaxed) & WOKEN != 0
 }
 
+/// Whether the call is away.
+pub fn is_away(word: &AtomicU32) -> bool {
+    word.load(Ordering::Relaxed) & AWAY != 0
+}
+
 /// Whether the call is away and is being polled, or about to be.
 pub fn is_under_way(word: &AtomicU32) -> bool {
     let found = word.load(Ordering::Relaxed);

@@ -4,7 +4,7 @@
 #include <sys/sem.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-static int to[2], pair[2];
+static int to[2], pair[2], begins[2];
 enum { EPOLL, WAITINFO, SEMOP, RECEIVE, POLL, READ, SLEEP, KINDS };
 static const char *names[] = {"epoll_wait", "sigtimedwait", "semtimedop", "recv with a limit", "poll", "read", "nanosleep"};
 static int call(int kind)
@@ -42,11 +42,15 @@ static void tries(int kind, int stop)
 	int st;
 	pid_t pid = fork();
 	if (!pid) {
+		must(write(begins[1], "x", 1));
 		errno = 0;
 		int n = call(kind), e = errno;
 		say("%s, %s: %d %s\n", names[kind], stop ? "stopped" : "a signal that is ignored", n, n < 0 ? t_errno(e) : "");
 		_exit(0);
 	}
+	char c;
+	/* From here on nothing but the call makes it sleep. */
+	must(read(begins[0], &c, 1));
 	t_asleep(pid, pid);
 	if (stop) {
 		kill(pid, SIGSTOP);
@@ -72,7 +76,6 @@ static void tries(int kind, int stop)
 	}
 	waitpid(pid, &st, 0);
 	t_status(names[kind], st);
-	char c;
 	while (recv(pair[0], &c, 1, MSG_DONTWAIT) == 1)
 		;
 	if (kind == POLL)
@@ -81,6 +84,7 @@ static void tries(int kind, int stop)
 int main(void)
 {
 	must(pipe(to));
+	must(pipe(begins));
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	for (int kind = 0; kind < KINDS; kind++)
 		tries(kind, 1), tries(kind, 0);

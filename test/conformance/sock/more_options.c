@@ -70,6 +70,10 @@ static void receive(int s, const char *what) {
 	struct msghdr hdr = {.msg_iov = &vec, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	long n = recvmsg(s, &hdr, MSG_DONTWAIT);
 	say("%s: %ld", what, n);
+	if (n < 0) {
+		say("\n");
+		return;
+	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&hdr); c; c = CMSG_NXTHDR(&hdr, c)) {
 		say(", level %d type %d", c->cmsg_level, c->cmsg_type);
 		if (c->cmsg_level == IPPROTO_TCP)
