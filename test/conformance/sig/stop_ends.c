@@ -4,6 +4,7 @@
 #include <sys/sem.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 static int to[2], pair[2], begins[2];
 enum { EPOLL, WAITINFO, SEMOP, RECEIVE, POLL, READ, SLEEP, KINDS };
 static const char *names[] = {"epoll_wait", "sigtimedwait", "semtimedop", "recv with a limit", "poll", "read", "nanosleep"};
@@ -21,7 +22,9 @@ static int call(int kind)
 	case EPOLL:
 		return fd = epoll_create1(0), epoll_wait(fd, &e, 1, 60000);
 	case WAITINFO:
-		return sigemptyset(&m), sigaddset(&m, SIGUSR1), sigprocmask(SIG_BLOCK, &m, 0), sigtimedwait(&m, 0, &t);
+		return sigemptyset(&m), sigaddset(&m, SIGUSR1), sigprocmask(SIG_BLOCK, &m, 0),
+		       /* musl's function goes on after EINTR. */
+		       syscall(SYS_rt_sigtimedwait, &m, 0, &t, 8);
 	case SEMOP:
 		fd = semget(IPC_PRIVATE, 1, 0600), n = semtimedop(fd, &down, 1, &t);
 		int e = errno;
