@@ -147,10 +147,9 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::SharedSpace => (PROCESS_FLAGS | clone::VM, true),
     };
     match spawn.kind {
-        SpawnKind::Fork => text::before_fork(here()),
+        // A child that shares the space has the same pages until it runs a program: then they are copied as by a fork.
+        SpawnKind::Fork | SpawnKind::SharedSpace => text::before_fork(here()),
         SpawnKind::Thread => text::before_thread(here()),
-        // It has the same pages for the moment that it lives.
-        SpawnKind::SharedSpace => {}
     }
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);

@@ -106,9 +106,10 @@ pub fn more(index: usize) -> u64 {
 /// may run the text meanwhile: they wait in a fault while the host exchanges the pages. What the host refuses leaves the text as it is, for
 /// good.
 fn unite(index: usize) {
-    // Under the jail `process` this is the kernel's process, whose threads serve guests that are elsewhere.
+    // Under the jail `process` this is the kernel's process, whose threads serve guests that are elsewhere. A parent that waits for its child of
+    // vfork is alone again later.
     if !hosted::is_alone() && boot::jail() != Jail::Process {
-        return note(index);
+        return;
     }
     let (start, end) = place();
     let len = end - start;
