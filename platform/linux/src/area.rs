@@ -37,7 +37,7 @@ pub fn set_space(index: usize, other: Option<usize>) {
 }
 
 /// The areas that are taken, lowest first. Their threads may be just being made or about to end.
-pub fn for_each_taken(mut each: impl FnMut(usize)) {
+fn for_each_taken(mut each: impl FnMut(usize)) {
     for index in 0..END.load(Ordering::Relaxed) {
         let (word, bit) = taken(index);
         if word.load(Ordering::Relaxed) & bit != 0 {

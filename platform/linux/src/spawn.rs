@@ -77,8 +77,7 @@ const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
 fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
     let index = area::take()?;
     let shared = area::of(index);
-    // A new process has the text as its parent has it.
-    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
+    text::inherit(index);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(0, Ordering::Relaxed);
     shared.host_tid.store(0, Ordering::Relaxed);
@@ -198,7 +197,7 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<Arc<dyn Context>> {
 pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     let index = area::take()?;
     let shared = area::of(index);
-    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
+    text::inherit(index);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(own_pid(), Ordering::Relaxed);
     shared.space.store(area::NO_SPACE, Ordering::Relaxed);
@@ -220,7 +219,7 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
 pub fn spawn_beside(guest: Arc<dyn Guest>, body: Box<dyn FnOnce() + Send>) -> Result<()> {
     let index = area::take()?;
     let shared = area::of(index);
-    shared.united.store(area::of(here()).united.load(Ordering::Relaxed), Ordering::Relaxed);
+    text::inherit(index);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(own_pid(), Ordering::Relaxed);
     shared.space.store(area::NO_SPACE, Ordering::Relaxed);

@@ -16,11 +16,12 @@ use janua_abi::linux::mman::{
     PROT_WRITE,
 };
 use janua_entry::hosted::entry::KERNEL_KEY;
-use janua_entry::hosted::{self, IMAGE_SIZE, KERNEL_BASE};
+use janua_entry::hosted::{self, IMAGE_SIZE, KERNEL_BASE, THREADS};
 use janua_port::{Clock, Nanos};
 
 use crate::boot::{self, Jail};
 use crate::clock::HostClock;
+use crate::context::here;
 use crate::sys::{self, nr};
 use crate::{area, machine, spawn};
 
@@ -36,9 +37,20 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 /// Looks of the service thread that are done.
 static LOOKED: AtomicU32 = AtomicU32::new(0);
 
+/// The areas whose threads' processes have small pages, a bit for each: together, so that a look at all of them touches none of the areas
+/// themselves, which are in a page each.
+static SMALL: [AtomicU64; THREADS / 64] = [const { AtomicU64::new(0) }; THREADS / 64];
+
+/// The word of [`SMALL`] with an area's bit, and the bit.
+fn small(index: usize) -> (&'static AtomicU64, u64) {
+    (&SMALL[index / 64], 1 << (index % 64))
+}
+
 /// Begins to count the sandbox's age, in its first thread.
 pub fn start() {
-    area::of(0).united.store(place().0 == 0, Ordering::Relaxed);
+    if place().0 != 0 {
+        SMALL[0].store(1, Ordering::Relaxed);
+    }
     STARTED.store(HostClock.monotonic(), Ordering::Relaxed);
 }
 
@@ -53,7 +65,32 @@ fn is_old() -> bool {
 }
 
 fn has_small_pages(index: usize) -> bool {
-    !area::of(index).united.load(Ordering::Relaxed)
+    let (word, bit) = small(index);
+    word.load(Ordering::Relaxed) & bit != 0
+}
+
+/// Of a new thread: it has the text as its maker has it.
+pub fn inherit(index: usize) {
+    let ((word, bit), has) = (small(index), has_small_pages(here()));
+    // Nearly always it is so already.
+    if has_small_pages(index) != has {
+        let _ = if has { word.fetch_or(bit, Ordering::Relaxed) } else { word.fetch_and(!bit, Ordering::Relaxed) };
+    }
+}
+
+/// The areas that are taken and whose threads' processes have small pages.
+fn each_small(mut each: impl FnMut(usize)) {
+    for (at, word) in SMALL.iter().enumerate() {
+        let mut bits = word.load(Ordering::Relaxed);
+        while bits != 0 {
+            let index = at * 64 + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            let (word, bit) = area::taken(index);
+            if word.load(Ordering::Relaxed) & bit != 0 {
+                each(index);
+            }
+        }
+    }
 }
 
 /// The calling thread, whose area it is, is about to make a process.
@@ -87,8 +124,8 @@ pub fn look() -> Option<Nanos> {
     if HostClock.monotonic() < due {
         return Some(due);
     }
-    area::for_each_taken(|index| {
-        if spawn::has_guest(index) && has_small_pages(index) {
+    each_small(|index| {
+        if spawn::has_guest(index) {
             spawn::kick(index);
         }
     });
@@ -162,9 +199,10 @@ fn unite(index: usize) {
 /// The calling thread's process is not to try again.
 fn note(index: usize) {
     let space = area::of(index).space.load(Ordering::Relaxed);
-    area::for_each_taken(|other| {
+    each_small(|other| {
         if other == index || area::of(other).space.load(Ordering::Relaxed) == space {
-            area::of(other).united.store(true, Ordering::Relaxed);
+            let (word, bit) = small(other);
+            word.fetch_and(!bit, Ordering::Relaxed);
         }
     });
 }

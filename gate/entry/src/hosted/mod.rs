@@ -141,8 +141,6 @@ pub struct Shared {
     pub identified: AtomicBool,
     /// One more than the index of the guest thread that a thread of the kernel's own works for; 0 for none.
     pub serves: AtomicU32,
-    /// The thread's process has the kernel's text in huge pages, or has tried.
-    pub united: AtomicBool,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`, which return a
