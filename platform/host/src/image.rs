@@ -159,9 +159,16 @@ pub fn file_of(image: &[u8]) -> Option<(i32, u64)> {
     // SAFETY: the function and what it is given, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut sought).cast()) };
     let place = sought.place?;
-    // SAFETY: a plain call.
-    let fd = unsafe { libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    (fd >= 0).then_some((fd, place))
+    // SAFETY: a descriptor of its own, a structure of its own; all zeroes are a valid one.
+    unsafe {
+        let fd = libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let mut stat: libc::stat = core::mem::zeroed();
+        let is_whole = fd >= 0 && libc::fstat(fd, &raw mut stat) == 0 && stat.st_size as u64 >= place + image.len() as u64;
+        if fd >= 0 && !is_whole {
+            libc::close(fd);
+        }
+        is_whole.then_some((fd, place))
+    }
 }
 
 /// Bytes of the loaded text and constants that are in memory. They are private and written, so every forked process has them as well.

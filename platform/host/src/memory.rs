@@ -105,9 +105,11 @@ pub fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
 
 /// Maps a segment where the command's file has it: nothing is copied, and a process that ends soon never needs the huge pages
 /// that the kernel makes of the text later (`janua_platform_linux::text`). Returns whether it could be done.
-fn map_file(file: Option<(i32, u64)>, segment: &image::Segment) -> bool {
+fn map_file(bytes: &[u8], file: Option<(i32, u64)>, segment: &image::Segment) -> bool {
     // The host maps pages around the one that is met: sixteen, where nobody has set another number.
     const AROUND: usize = 64 << 10;
+    /// Bytes that are compared with the image's own.
+    const PROOF: usize = 256;
     let Some((file, place)) = file.and_then(|(file, image)| Some((file, segment.place(image)?))) else { return false };
     let range = segment.range.clone();
     let (start, both, flags) =
@@ -116,6 +118,12 @@ fn map_file(file: Option<(i32, u64)>, segment: &image::Segment) -> bool {
     // segment, the image does not have there, and user code may jump to whatever can run.
     unsafe {
         if libc::mmap(start.cast(), range.len(), both, flags, file, place as i64) != start.cast() {
+            return false;
+        }
+        // Under an emulator or a debugging tool the host's name for the running program may be that of another.
+        let (here, there) = (segment.filled.start as *const u8, bytes.get(segment.offset..).unwrap_or_default());
+        let there = &there[..PROOF.min(segment.filled.len()).min(there.len())];
+        if core::slice::from_raw_parts(here, there.len()) != there {
             return false;
         }
         start.write_bytes(0, segment.filled.start - range.start);
@@ -139,7 +147,7 @@ pub fn load(bytes: &[u8]) -> Result<(usize, Vec<image::Segment>), StartError> {
     let file = image::file_of(bytes);
     for segment in segments.iter_mut().filter(|segment| !segment.is_data()) {
         let fits = !segment.is_text() || segment.huge().len() <= room;
-        segment.is_mapped = segment.is_fixed && fits && map_file(file, segment);
+        segment.is_mapped = segment.is_fixed && fits && map_file(bytes, file, segment);
         if segment.is_mapped {
             continue;
         }

@@ -461,8 +461,8 @@ impl Traced<'_> {
             if !is_page {
                 // To the host it may be an exception, and a call by the gate.
                 if (signal, code) == (SIGSEGV, SI_KERNEL) {
-                    let told = HostSignal { signal, code, number: 0, arch: 0 };
-                    if let Some(abi) = linux::get().gate.accept(&told, frame, &ProcessContext::memory_of(self.thread)) {
+                    let arrived = HostSignal { signal, code, number: 0, arch: 0 };
+                    if let Some(abi) = linux::get().gate.accept(&arrived, frame, &ProcessContext::memory_of(self.thread)) {
                         return Stop::Call(abi);
                     }
                 }

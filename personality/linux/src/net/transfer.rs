@@ -72,9 +72,9 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
     let mut limit = None;
     loop {
         let mut result = socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
-        // An operation's send is over with what there was room for, unless it asks for all.
-        let over = open.waits && stream && buf.done() > 0 && out.flags & msg::WAITALL == 0;
-        if wait && result == Err(Errno::EAGAIN) && !over {
+        // A ring's send is over with what there was room for, unless it asks for all.
+        let is_over = || open.waits && stream && buf.done() > 0 && out.flags & msg::WAITALL == 0;
+        if wait && result == Err(Errno::EAGAIN) && !is_over() {
             // Of one call it is one time, however many parts it sends; a stream of AF_UNIX counts it for each, as on Linux.
             if socket.common().family == af::UNIX {
                 limit = None;
