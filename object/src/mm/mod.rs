@@ -258,9 +258,8 @@ impl Mm {
         Locked(self.state.lock())
     }
 
-    /// The same for who may hold the lock of a file: none when it is not to be had for so long that its holder may be waiting for that
-    /// one. Locks of mappings come before those of files, so whoever copies from or to user memory under a file's lock comes by the
-    /// wrong door.
+    /// The same for a caller that may hold the lock of a file: none when it is not to be had for so long that its holder may be waiting
+    /// for that one. Lock order: mappings, files; a copy from or to user memory under a file's lock has the second first.
     fn lock_state_late(&self) -> Option<Locked<'_>> {
         /// Some tens of milliseconds where nobody else wants the processor.
         const LOOKS: usize = 100_000;
