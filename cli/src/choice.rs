@@ -87,14 +87,10 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         None if gate == Some(Gate::Ptrace) => {
             return choose(gate, Some(Jail::Process));
         }
-        None => match (jail_works(Jail::Pkey), gate) {
-            (Ok(()), Some(gate)) if !fits(gate, Jail::Pkey) => {
-                unlocked = Some(format!("no jail holds with the gate `{}`", gate.name()));
-                Jail::None
-            }
-            (Ok(()), _) => Jail::Pkey,
-            (Err(why), _) => {
-                unlocked = Some(no_keys(why));
+        None => match best(gate) {
+            Ok(jail) => jail,
+            Err(why) => {
+                unlocked = Some(why);
                 Jail::None
             }
         },
@@ -115,6 +111,23 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         ));
     }
     Ok(Choice { gate, jail, unlocked })
+}
+
+/// The best jail that works here, with this gate if one was asked for: keys, as calls are fastest behind them, or else the kernel in a process of its
+/// own. If there is none, why.
+fn best(gate: Option<Gate>) -> Result<Jail, String> {
+    let jails = || [Jail::Pkey, Jail::Process].into_iter().filter(|jail| gate.is_none_or(|gate| fits(gate, *jail)));
+    if let Some(jail) = jails().find(|jail| jail_works(*jail).is_ok()) {
+        return Ok(jail);
+    }
+    let with = gate.map_or(String::new(), |gate| format!(" with the gate `{}`", gate.name()));
+    let why = |jail| match (jail, jail_works(jail)) {
+        (Jail::Pkey, Err(why)) => Some(no_keys(why)),
+        (jail, Err(why)) => Some(format!("the jail `{}`: {}", jail.name(), crate::doctor::refused(why).trim_end_matches('.'))),
+        (_, Ok(())) => None,
+    };
+    let all: Vec<String> = jails().filter_map(why).collect();
+    Err(if all.is_empty() { format!("no jail holds{with}") } else { format!("no jail works{with}: {}", all.join("; ")) })
 }
 
 /// Why no gate works, and what would help.

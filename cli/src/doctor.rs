@@ -10,7 +10,7 @@ use janua_platform_host::sandbox::Limits;
 use janua_platform_host::{Probe, Refused};
 
 use crate::boot;
-use crate::choice::{Choice, choose, gate_works, no_keys};
+use crate::choice::{Choice, choose, gate_works, jail_works, no_keys};
 use crate::exit;
 use crate::options::{Gate, Jail};
 use crate::run::cgroup::Group;
@@ -74,11 +74,8 @@ fn report() -> (String, bool) {
     let choice = choose(None, None);
     match &choice {
         Ok(Choice { gate, jail, unlocked }) => {
-            text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(*gate));
-            let note = unlocked
-                .as_deref()
-                .unwrap_or("protection keys lock the kernel's memory while the program runs; --jail none does without");
-            text += &format!("  jail         {:<8} {note}\n", jail.name());
+            text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(*gate, *jail));
+            text += &format!("  jail         {:<8} {}\n", jail.name(), why_jail(*jail, unlocked.as_deref()));
         }
         Err(why) => {
             usable = false;
@@ -113,8 +110,9 @@ const HOSTILE_IN_JAIL: &str = concat!(
     "                             what was tried against it.\n",
 );
 const HOSTILE_IN_PROCESS: &str = concat!(
-    "  a hostile program          The kernel it talks to is in another process: none of its memory is the program's. This jail is\n",
-    "                             new, and less was tried against it than against the other; docs/security.md says what.\n",
+    "  a hostile program          The kernel it talks to is in another process: none of its memory is the program's. What broke that\n",
+    "                             would meet the second and third wall above. This is a security boundary, younger than that of\n",
+    "                             the other jail; docs/security.md says what was tried against it.\n",
 );
 const HOSTILE_WITHOUT: &str = concat!(
     "  a hostile program          Without a jail it can take over the kernel in its own process, and then make the few host calls\n",
@@ -125,8 +123,20 @@ const HOSTILE_WITHOUT: &str = concat!(
 const OTHERS: &str =
     "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n";
 
-fn why_gate(gate: Gate) -> &'static str {
+fn why_jail(jail: Jail, unlocked: Option<&str>) -> String {
+    match jail {
+        Jail::Pkey => "protection keys lock the kernel's memory while the program runs; --jail none does without".into(),
+        Jail::Process => format!(
+            "the kernel is in a process of its own, as {}; --jail none is faster, for programs you trust",
+            jail_works(Jail::Pkey).map_or_else(no_keys, |()| "the gate wants it".into())
+        ),
+        Jail::None => unlocked.unwrap_or("asked for").into(),
+    }
+}
+
+fn why_gate(gate: Gate, jail: Jail) -> &'static str {
     match gate {
+        Gate::Call if jail == Jail::Process => "the fastest; --gate ptrace is the other of this jail",
         Gate::Call => "the fastest; --gate sud and --gate seccomp are the others",
         Gate::Sud => "the gate `call` does not work here; --gate seccomp is the other",
         Gate::Ptrace => "with the jail `process`",
@@ -259,7 +269,7 @@ fn jails() -> Vec<Finding> {
                 mark: Mark::Lacking,
                 what: "protection keys".into(),
                 note: format!(
-                    "{}. It matters: there is no jail without them (the end of this page says what that means).",
+                    "{}. It matters: calls cost less behind them than under the jail `process`, which takes their place.",
                     upper(&no_keys(why))
                 ),
             },
@@ -274,7 +284,7 @@ fn jails() -> Vec<Finding> {
         finding(
             host::traced_calls(),
             "traced calls",
-            "the jail `process` (--jail process) needs them, and its gate `ptrace`",
+            "the jail `process` needs them, and its gate `ptrace`",
             "The jail `process` is not possible here: the host lets no process trace its children.",
         ),
         finding(

@@ -53,6 +53,15 @@ pub(crate) fn wake_one(word: &AtomicU32) {
     }
 }
 
+/// Lets others run who may hold what the caller spins for.
+#[cfg(not(loom))]
+pub fn give_way() {
+    match sleeper() {
+        Some(sleep) => sleep.give_way(),
+        None => spin_loop(),
+    }
+}
+
 /// How often a taker looks again before it sleeps.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 

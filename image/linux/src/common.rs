@@ -25,6 +25,9 @@ impl Sleep for Locks {
     fn wake_one(&self, word: &AtomicU32) {
         LockSleep::wake(word);
     }
+    fn give_way(&self) {
+        LockSleep::give_way();
+    }
 }
 
 static LOCKS: &dyn Sleep = &Locks;

@@ -407,7 +407,7 @@ impl Mm {
             // In the middle of a fork: the lock is the caller's.
             return false;
         }
-        let mut state = self.lock_state();
+        let Some(mut state) = self.lock_state_late() else { return false };
         let page = addr & !(PAGE_SIZE - 1);
         if let Some((_, vma)) = state.list.find(page) {
             // Another thread may have been quicker.

@@ -258,6 +258,20 @@ impl Mm {
         Locked(self.state.lock())
     }
 
+    /// The same for a caller that may hold the lock of a file: none when it is not to be had for so long that its holder may be waiting
+    /// for that one. Lock order: mappings, files; a copy from or to user memory under a file's lock has the second first.
+    fn lock_state_late(&self) -> Option<Locked<'_>> {
+        /// Some tens of milliseconds where nobody else wants the processor.
+        const LOOKS: usize = 100_000;
+        for _ in 0..LOOKS {
+            if let Some(state) = self.state.try_lock() {
+                return Some(Locked(state));
+            }
+            janua_rt::sync::give_way();
+        }
+        None
+    }
+
     /// Keeps the mappings as they are until the result goes: for as long as the machine copies them. A stack does not grow meanwhile
     /// where thread `by` accesses it.
     pub fn still(&self, by: u32) -> Still<'_> {

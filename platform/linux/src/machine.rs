@@ -187,7 +187,7 @@ impl Park for Futex {
         spawn::unpark(word, count);
     }
     fn yield_now(&self) {
-        let _ = sys::words(nr::SCHED_YIELD, [0; 6]);
+        LockSleep::give_way();
     }
     fn spin(&self, word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
         if idle::spin(word, expected, limit) { Spun::Changed } else { Spun::Unchanged }
@@ -299,5 +299,8 @@ impl LockSleep {
     }
     pub fn wake(word: &AtomicU32) {
         spawn::unpark(word, 1);
+    }
+    pub fn give_way() {
+        let _ = sys::words(nr::SCHED_YIELD, [0; 6]);
     }
 }

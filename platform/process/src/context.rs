@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
+use janua_paging::{Access, Refused};
 use janua_platform_linux::{area, boot, clock, usage};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
 use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemory};
@@ -62,7 +63,7 @@ impl Memory<'_> {
         let mut done = 0;
         loop {
             done += copy(ProcessSpace::of(&space), done);
-            if done >= len || !self.mends(addr + done, store) {
+            if done >= len || !self.mends(ProcessSpace::of(&space), addr + done, store) {
                 return done;
             }
         }
@@ -70,9 +71,16 @@ impl Memory<'_> {
 
     /// Whether the guest has made an access possible that was not.
     #[cold]
-    fn mends(&self, addr: usize, store: bool) -> bool {
+    fn mends(&self, space: &ProcessSpace, addr: usize, store: bool) -> bool {
         let guest: Option<Arc<dyn Guest>> = if self.0.is_caller() { self.0.guest.lock().clone() } else { None };
-        guest.is_some_and(|guest| guest.hole_fault(addr) || store && guest.store_fault(addr))
+        let Some(guest) = guest else { return false };
+        // The guest looks for what may be there with locks that the caller must not wait for without need.
+        match space.fault(addr, if store { Access::Write } else { Access::Read }) {
+            Ok(()) => true,
+            Err(Refused::Unmapped) => guest.hole_fault(addr),
+            Err(Refused::Denied) => store && guest.store_fault(addr),
+            Err(_) => false,
+        }
     }
 
     fn word<T>(
@@ -84,9 +92,10 @@ impl Memory<'_> {
             return Err(Fault);
         }
         let space = self.0.space.lock().clone();
+        let space = ProcessSpace::of(&space);
         loop {
-            match act(ProcessSpace::of(&space)) {
-                Err(Fault) if self.mends(addr, true) => {}
+            match act(space) {
+                Err(Fault) if self.mends(space, addr, true) => {}
                 other => return other,
             }
         }

@@ -124,7 +124,8 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
         mirror.set_process(tid, pages);
         mirror.has_word();
         if let Some(parent) = &birth.parent {
-            mirror.inherit(parent);
+            // Each page would have come by a fault, and counts as one.
+            thread.note_faults(&mirror, mirror.inherit(parent));
         }
     }
     let begun = spawn::spawn_beside(guest, Box::new(move || live(birth)));
@@ -417,8 +418,7 @@ impl Traced<'_> {
         space.fault(addr, access)?;
         // Each page that has come with it would have been one.
         let pages = space.paged().brought().saturating_sub(before);
-        self.thread.faults.fetch_add(pages.max(1), Ordering::Relaxed);
-        mirror.note_faults(pages.max(1));
+        self.thread.note_faults(mirror, pages.max(1));
         let mut tracee = self.thread.tracee.lock();
         if mirror.bring(&mut tracee, addr).is_err() {
             self.guest.ended_outside();

@@ -371,10 +371,11 @@ impl Mirror {
     }
 
     /// A fork's child is shown, in its first trip, what it is most likely to touch: the code that its parent has, and what its parent writes; then the rest.
-    pub fn inherit(&self, parent: &Mirror) {
+    /// Returns how many pages.
+    pub fn inherit(&self, parent: &Mirror) -> u64 {
         let parent = parent.inner.lock();
         let mut inner = self.inner.lock();
-        let mut changes = Vec::new();
+        let (mut changes, mut pages) = (Vec::new(), 0);
         'all: for likely in [true, false] {
             for (number, chunk) in &parent.chunks {
                 for (at, theirs) in chunk.words.iter().enumerate() {
@@ -392,10 +393,12 @@ impl Mirror {
                         break 'all;
                     }
                     inner.put(addr, word.show(Some(rights)));
+                    pages += 1;
                 }
             }
         }
         inner.pending.append(&mut changes);
+        pages
     }
 
     /// The host does not let one of its process' threads be traced, and so not be ended either: it waits in the stub's code until the kernel ends.

@@ -109,8 +109,18 @@ impl Registers for ProcessContext {
         let place = descriptor.entry.wrapping_sub(FIRST_THREAD_AREA) as usize;
         let mut areas = self.0.areas.lock();
         let area = areas.get_mut(place).ok_or(Errno::EINVAL)?;
-        self.0.tracee.lock().set_thread_area(descriptor.entry, core::ptr::from_ref(descriptor) as usize)?;
+        let mut tracee = self.0.tracee.lock();
+        tracee.set_thread_area(descriptor.entry, core::ptr::from_ref(descriptor) as usize)?;
         *area = Some(*descriptor);
+        // Who has its selector already goes on with its base, which the processor would otherwise take when the selector is loaded.
+        if let Ok(regs) = tracee.regs() {
+            let selector = u64::from(descriptor.entry) << 3 | 3;
+            for (register, base) in [(regs.fs, &mut regs.fs_base), (regs.gs, &mut regs.gs_base)] {
+                if register == selector {
+                    *base = u64::from(descriptor.base);
+                }
+            }
+        }
         Ok(())
     }
 }

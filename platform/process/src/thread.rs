@@ -209,6 +209,12 @@ impl Thread {
         self.tid.store(tid as usize, Ordering::Relaxed);
     }
 
+    /// Pages have come by faults to it and its process, which has this page table.
+    pub fn note_faults(&self, mirror: &Mirror, pages: u64) {
+        self.faults.fetch_add(pages, Ordering::Relaxed);
+        mirror.note_faults(pages);
+    }
+
     /// Its space's page table.
     pub fn mirror(&self) -> Arc<Mirror> {
         self.mirror.lock().clone()

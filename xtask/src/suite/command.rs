@@ -192,6 +192,7 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         ("completion-script-parses", completion_script_parses as fn() -> Result<(), String>),
         ("closed-output", closed_output),
         ("no-jail-is-said", no_jail_is_said),
+        ("a-jail-is-chosen", a_jail_is_chosen),
         ("launcher", launcher),
         ("bench-gates", bench_gates),
         ("bench-calls", bench_calls),
@@ -263,6 +264,25 @@ fn no_jail_is_said() -> Result<(), String> {
     }
     let silent = said(&["--gate", "seccomp", "--jail", "none"])?;
     if silent.is_empty() { Ok(()) } else { Err(format!("with --jail none it says:\n{silent}")) }
+}
+
+/// Where the host offers what a jail needs, nobody has to ask for one.
+fn a_jail_is_chosen() -> Result<(), String> {
+    let output = call(Command::new(build::janua()).arg("doctor"), "")?;
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let offers = |what: &str| report.lines().any(|line| line.starts_with(&format!("  yes  {what}")));
+    let chosen = report.lines().find_map(|line| line.strip_prefix("  jail ")?.split_whitespace().next()).unwrap_or_default();
+    let due = match (offers("protection keys") && offers("protected signal stacks"), offers("traced calls")) {
+        (true, _) => "pkey",
+        (false, true) => "process",
+        (false, false) => "none",
+    };
+    let output = call(Command::new(build::janua()).args(["run", "--", "/bin/true"]), "")?;
+    let is_silent = output.stderr.is_empty();
+    if chosen == due && is_silent == (due != "none") {
+        return Ok(());
+    }
+    Err(format!("it chooses `{chosen}` instead of `{due}`, and says:\n{}\n{report}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// bash accepts the completion script.

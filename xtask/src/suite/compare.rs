@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use crate::guard::{Outcome, Run};
 use crate::{build, workspace};
@@ -26,11 +26,13 @@ pub const TRACED: &[&str] = &[
     "futex/",
     "gate/",
     "mm/f",
+    "mm/mapped_file_race",
     "mm/membarrier",
     "mm/mp",
     "mm/mr",
     "pipe/",
     "proc/f",
+    "proc/procfs_more",
     "proc/rusage_times",
     "proc/v",
     "proc/wait",
@@ -41,12 +43,32 @@ pub const TRACED: &[&str] = &[
     "time/vdso",
 ];
 
+/// The gates that were asked for by name, of [`GATES`], [`PTRACE`] and [`MAILBOX`]: every test runs by these and by no other.
+static ASKED: OnceLock<Vec<&'static str>> = OnceLock::new();
+
+/// Takes the names of gates that `--gates=` lists, with commas.
+pub fn ask(list: &str) -> Result<(), String> {
+    let known = || GATES.iter().chain(&[PTRACE, MAILBOX]);
+    let find = |name: &str| {
+        known().find(|gate| **gate == name).copied().ok_or_else(|| {
+            let all: Vec<&str> = known().copied().collect();
+            format!("--gates: no such gate: {name} (there are {})", all.join(", "))
+        })
+    };
+    let _ = ASKED.set(list.split(',').map(find).collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+/// The same for 32-bit code: where its threads find what is theirs.
+pub const TRACED_32: &[&str] = &["i386/thread_area", "futex/pi", "thread/basics"];
+
 /// The gates of this run.
 pub fn gates() -> &'static [&'static str] {
-    match (super::native(), super::quick()) {
-        (true, _) => &[],
-        (false, true) => &GATES[..1],
-        (false, false) => GATES,
+    match (super::native(), ASKED.get(), super::quick()) {
+        (true, ..) => &[],
+        (false, Some(asked), _) => asked,
+        (false, None, true) => &GATES[..1],
+        (false, None, false) => GATES,
     }
 }
 
@@ -93,9 +115,11 @@ impl Case {
         if super::native() {
             verdicts.push(Verdict::Passed(name("native")));
         }
-        let away = self.away && !super::native();
-        let listed = TRACED.iter().any(|start| self.name.starts_with(start)) && self.name.ends_with("/glibc");
-        let traced = listed && !super::native() && !super::quick();
+        let away = self.away && !super::native() && ASKED.get().is_none();
+        let is_of =
+            |list: &[&str], library| list.iter().any(|start| self.name.starts_with(start)) && self.name.ends_with(library);
+        let listed = is_of(TRACED, "/glibc") || is_of(TRACED_32, "/i386");
+        let traced = listed && !super::native() && !super::quick() && ASKED.get().is_none();
         for gate in gates().iter().chain(away.then_some(&AWAY)).chain([&PTRACE, &MAILBOX].into_iter().filter(|_| traced)) {
             if let Some(reason) = skip(gate) {
                 verdicts.push(Verdict::Skipped(name(gate), reason));

@@ -142,7 +142,7 @@ pub fn seed() -> u64 {
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// `cargo xtask test [--quick | --native] [--built] [--long] [--seed=N] [SUITE] [FILTER]`.
+/// `cargo xtask test [--quick | --native] [--built] [--long] [--gates=LIST] [--seed=N] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     process::start_clean()?;
     // Files that tests make have the rights the tests specify, whatever the umask of the user that runs them.
@@ -156,8 +156,14 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
             "--long" => LONG.store(true, Ordering::Relaxed),
             "--built" => built = true,
             other => {
+                if let Some(list) = other.strip_prefix("--gates=") {
+                    compare::ask(list)?;
+                    continue;
+                }
                 let Some(word) = other.strip_prefix("--seed=") else {
-                    return Err(format!("no such option: {other} (there are --quick, --native, --long, --built and --seed=N)"));
+                    return Err(format!(
+                        "no such option: {other} (there are --quick, --native, --long, --built, --gates=LIST and --seed=N)"
+                    ));
                 };
                 let _ = SEED.set(word.parse().map_err(|e| format!("--seed={word}: {e}"))?);
             }
