@@ -11,13 +11,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::tasks_by_ring::{self, Batch};
 use crate::{Skip, sys};
 
 /// Files of the directory, and how many bytes the largest has.
 pub const FILES: usize = 1200;
 const LARGEST: usize = 8 << 10;
 /// Bytes of one read of the word count.
-const READ: usize = 1024;
+pub const READ: usize = 1024;
 
 /// What a task does, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Task {
     pub number: u8,
     /// Pairs of calls, or walks through the directory.
     pub count: u32,
+    /// Its calls are made by the gate `ring`, so many at once; none: one by one, by themselves.
+    pub batch: Option<Batch>,
 }
 
 impl Task {
@@ -34,11 +37,24 @@ impl Task {
     }
 
     fn work(self, dir: &Path) -> Result<(), Skip> {
-        match self.number % 3 {
-            0 => many_calls(self.count),
-            1 => (0..self.count).try_for_each(|_| stat_all(dir)),
-            _ => (0..self.count).try_for_each(|_| count_words(dir).map(|_| ())),
+        match (self.number % 3, self.batch) {
+            (0, None) => many_calls(self.count),
+            (0, Some(batch)) => tasks_by_ring::many_calls(self.count, batch),
+            (1, None) => (0..self.count).try_for_each(|_| stat_all(dir)),
+            (1, Some(batch)) => tasks_by_ring::stat_all(dir, self.count, batch),
+            (_, None) => (0..self.count).try_for_each(|_| count_words(dir).map(|_| ())),
+            (_, Some(batch)) => tasks_by_ring::count_words(dir, self.count, batch),
         }
+    }
+
+    /// `NUMBER:COUNT` or `NUMBER:COUNT:BATCH`.
+    fn parse(text: &str) -> Option<Task> {
+        let mut words = text.split(':');
+        let number = words.next()?.parse().ok().filter(|number| *number < 6)?;
+        let count = words.next()?.parse().ok()?;
+        let batch = words.next().map(|batch| batch.parse().ok().and_then(Batch::new));
+        let batch = if let Some(batch) = batch { Some(batch?) } else { None };
+        words.next().is_none().then_some(Task { number, count, batch })
     }
 }
 
@@ -71,7 +87,8 @@ fn many_calls(count: u32) -> Result<(), Skip> {
     Ok(())
 }
 
-fn skip(what: &Path) -> impl Fn(std::io::Error) -> Skip {
+/// An error with what it is about.
+pub fn skip(what: &Path) -> impl Fn(std::io::Error) -> Skip {
     move |error| Skip(format!("{}: {error}", what.display()))
 }
 
@@ -81,7 +98,34 @@ fn stat_all(dir: &Path) -> Result<(), Skip> {
         let path = entry.map_err(skip(dir))?.path();
         seen += usize::from(fs::metadata(&path).map_err(skip(&path))?.is_file());
     }
+    saw(dir, seen)
+}
+
+/// Whether that is all files there are.
+pub fn saw(dir: &Path, seen: usize) -> Result<(), Skip> {
     if seen == FILES { Ok(()) } else { Err(Skip(format!("{} holds {seen} files, not {FILES}", dir.display()))) }
+}
+
+/// The words of a file that is read by parts.
+#[derive(Default)]
+pub struct Words {
+    count: usize,
+    inside: bool,
+}
+
+impl Words {
+    /// The next part of it.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let letter = !byte.is_ascii_whitespace();
+            self.count += usize::from(letter && !self.inside);
+            self.inside = letter;
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
 }
 
 fn count_words(dir: &Path) -> Result<usize, Skip> {
@@ -89,19 +133,21 @@ fn count_words(dir: &Path) -> Result<usize, Skip> {
     for entry in fs::read_dir(dir).map_err(skip(dir))? {
         let path = entry.map_err(skip(dir))?.path();
         let mut file = fs::File::open(&path).map_err(skip(&path))?;
-        let mut inside = false;
+        let mut of_file = Words::default();
         loop {
             let count = file.read(&mut buffer).map_err(skip(&path))?;
             if count == 0 {
                 break;
             }
-            for byte in &buffer[..count] {
-                let letter = !byte.is_ascii_whitespace();
-                words += usize::from(letter && !inside);
-                inside = letter;
-            }
+            of_file.add(&buffer[..count]);
         }
+        words += of_file.count();
     }
+    counted(words)
+}
+
+/// The words of all files, if they are as many as were written.
+pub fn counted(words: usize) -> Result<usize, Skip> {
     let all = (0..FILES).map(|number| contents(number).split_ascii_whitespace().count()).sum();
     if words == all { Ok(words) } else { Err(Skip(format!("counted {words} words of {all}"))) }
 }
@@ -161,17 +207,13 @@ fn time(task: Task, dir: &Path) -> Result<u64, Skip> {
     if failed == 0 { Ok(took) } else { Err(Skip(format!("{failed} of its processes failed"))) }
 }
 
-/// `janua probe task DIR RUNS NUMBER:COUNT...`: each task that often, in turn.
+/// `janua probe task DIR RUNS NUMBER:COUNT[:BATCH]...`: each task that often, in turn.
 pub fn main(args: &[&str]) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let usage = "task wants a directory, a number of runs and tasks as NUMBER:COUNT";
+    let usage = "task wants a directory, a number of runs and tasks as NUMBER:COUNT or NUMBER:COUNT:BATCH";
     let [dir, runs, tasks @ ..] = args else { return crate::refuse(usage) };
     let (dir, Ok(runs)) = (PathBuf::from(dir), runs.parse::<usize>()) else { return crate::refuse(usage) };
-    let parse = |text: &&str| {
-        let (number, count) = text.split_once(':')?;
-        Some(Task { number: number.parse().ok().filter(|number| *number < 6)?, count: count.parse().ok()? })
-    };
-    let Some(tasks) = tasks.iter().map(parse).collect::<Option<Vec<_>>>() else { return crate::refuse(usage) };
+    let Some(tasks) = tasks.iter().map(|text| Task::parse(text)).collect::<Option<Vec<_>>>() else { return crate::refuse(usage) };
     if tasks.iter().any(|task| task.number % 3 != 0)
         && let Err(Skip(why)) = fill(&dir)
     {
@@ -195,6 +237,25 @@ pub fn main(args: &[&str]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_are_read() {
+        let batch = |count| Batch::new(count).unwrap();
+        assert_eq!(Task::parse("3:20"), Some(Task { number: 3, count: 20, batch: None }));
+        assert_eq!(Task::parse("0:7:256"), Some(Task { number: 0, count: 7, batch: Some(batch(256)) }));
+        for wrong in ["", "6:1", "1", "1:", "1:2:0", "1:2:257", "1:2:3:4", "1:2:x"] {
+            assert_eq!(Task::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn words_are_counted_across_parts() {
+        let mut words = Words::default();
+        for part in [&b"one tw"[..], b"o", b" ", b"three"] {
+            words.add(part);
+        }
+        assert_eq!(words.count(), 3);
+    }
 
     #[test]
     fn the_tasks_do_their_work() {
