@@ -7,6 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use janua_probe::tasks::TASKS;
+
 use crate::emulated::Tree;
 use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Unit};
 use crate::stats::Summary;
@@ -18,7 +20,7 @@ pub struct Plan {
     /// Of the platform linux; `janua run` chooses where there is none.
     pub gate: Option<String>,
     pub jail: Option<String>,
-    /// Tasks, by number; empty: all.
+    /// Tasks, by number (below [`TASKS`]); empty: all.
     pub only: Vec<u8>,
     pub runs: usize,
     /// As often as in the thesis, rather than so that a round ends in seconds.
@@ -88,16 +90,34 @@ const PATIENCE: &str = "600";
 const CACHES: [&str; 5] = ["L1I", "L1D", "LLC", "ITLB", "DTLB"];
 const CORES: [&str; 3] = ["core 0", "core 1", "both cores"];
 
-const TITLES: [&str; 6] =
-    ["many cheap calls", "stat of 1,200 files", "words of 1,200 files", "two of task 0", "two of task 1", "two of task 2"];
+const TITLES: [&str; TASKS] = [
+    "many cheap calls",
+    "stat of 1,200 files",
+    "words of 1,200 files",
+    "two of task 0",
+    "two of task 1",
+    "two of task 2",
+    "reads of 64 bytes",
+    "reads of 4 KiB",
+    "reads of 64 KiB",
+    "reads of 1 MiB",
+];
+
+/// The first task that is not the thesis': one call again and again, which has no file on a disk.
+const LENGTHS: u8 = 6;
 
 impl Plan {
-    fn tasks(&self) -> Vec<u8> {
-        (0..6).filter(|number| self.only.is_empty() || self.only.contains(number)).collect()
+    fn tasks(&self, disk: bool) -> Vec<u8> {
+        let all = if disk { 0..LENGTHS } else { 0..TASKS as u8 };
+        all.filter(|number| self.only.is_empty() || self.only.contains(number)).collect()
     }
 
     /// How often a task does its work, in a mode. The thesis' counts, or some that end in seconds.
     fn count(&self, number: u8, disk: bool, modelled: bool) -> u32 {
+        if let Some(length) = number.checked_sub(LENGTHS) {
+            let count = [20_000, 10_000, 1_000, 60][usize::from(length)];
+            return if modelled { count / 20 } else { count };
+        }
         match (number % 3, self.thesis && !modelled) {
             (0, true) => 10_000_000,
             (0, false) => {
@@ -117,7 +137,7 @@ impl Plan {
     fn words(&self, batch: Option<u32>, disk: bool, modelled: bool) -> Vec<String> {
         let batch = batch.map_or(String::new(), |batch| format!(":{batch}"));
         let word = |number| format!("{number}:{}{batch}", self.count(number, disk, modelled));
-        self.tasks().into_iter().map(word).collect()
+        self.tasks(disk).into_iter().map(word).collect()
     }
 
     fn ways(&self) -> Vec<Way> {
@@ -200,13 +220,16 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let ways = plan.ways();
     // By way and mode, then by task: nanoseconds of each run.
     let mut times: Vec<Result<Vec<Vec<f64>>, String>> =
-        ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); 6])).collect();
+        ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); TASKS])).collect();
     for round in 0..plan.runs {
         eprintln!("round {} of {}", round + 1, plan.runs);
         for step in 0..ways.len() * MODES.len() {
             // Another one first in each round.
             let at = (step + round) % times.len();
             let (way, disk) = (ways[at / MODES.len()], at % MODES.len() == 1);
+            if plan.tasks(disk).is_empty() {
+                continue;
+            }
             let Ok(samples) = &mut times[at] else { continue };
             if let Err(why) = place.time(plan, way, disk).and_then(|text| read_times(&text, samples)) {
                 times[at] = Err(why);
@@ -215,7 +238,7 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     }
     let mut table = Table { rows: Vec::new() };
     for (disk, mode) in MODES.into_iter().enumerate() {
-        for number in plan.tasks() {
+        for number in plan.tasks(disk == 1) {
             for (at, way) in ways.iter().enumerate() {
                 let row = time_row(number, mode);
                 match &times[at * MODES.len() + disk] {
@@ -316,7 +339,7 @@ fn read_counts(text: &str) -> Vec<Vec<[u64; 6]>> {
 fn model(plan: &Plan, place: &Place, table: &mut Table, way: Way, disk: bool, mode: (&str, &str)) {
     eprintln!("caches of: {}, {}", way.name, mode.1);
     let counted = place.count(plan, way, disk).map(|text| read_counts(&text));
-    for (at, number) in plan.tasks().into_iter().enumerate() {
+    for (at, number) in plan.tasks(disk).into_iter().enumerate() {
         let cores = counted.as_ref().map(|tasks| tasks.get(at).filter(|cores| !cores.is_empty()));
         for (core, core_name) in CORES.into_iter().enumerate() {
             let instructions = counted_row(number, mode, "instructions", core_name, Unit::Instructions);
@@ -448,9 +471,9 @@ fn finish(command: &mut Command) -> Result<String, String> {
 
 /// The names and titles of the rows of time.
 pub fn list() -> String {
-    let each =
-        |number: u8| MODES.map(|mode| time_row(number, mode)).map(|row| format!("{:<16} {}\n", row.name, row.title)).concat();
-    (0..6).map(each).collect()
+    let modes = |number: u8| if number < LENGTHS { &MODES[..] } else { &MODES[..1] };
+    let line = |row: Named| format!("{:<16} {}\n", row.name, row.title);
+    (0..TASKS as u8).flat_map(|number| modes(number).iter().map(move |mode| line(time_row(number, *mode)))).collect()
 }
 
 #[cfg(test)]

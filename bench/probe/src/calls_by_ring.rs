@@ -1,7 +1,7 @@
 //! Rows about the gate `ring`: what a call costs when many are submitted by one store.
 
-use crate::meter::Meter;
 use crate::gate_ring::Ring;
+use crate::meter::Meter;
 use crate::{Samples, Skip};
 
 /// Rows `by-ring-N`: so many getppid(2), each filled in, submitted by one store, made while the program waits, and their results read.

@@ -8,6 +8,7 @@ use std::arch::asm;
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,12 +21,17 @@ const LARGEST: usize = 8 << 10;
 /// Bytes of one read of the word count.
 pub const READ: usize = 1024;
 
+/// Tasks there are: the thesis' six, and one for each of [`LENGTHS`].
+pub const TASKS: usize = 6 + LENGTHS.len();
+/// Bytes that one call of the tasks from 6 on reads: calls of several lengths.
+pub const LENGTHS: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
+
 /// What a task does, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// 0 to 5: from 3 on two processes do what 0 to 2 is.
+    /// 0 to 5: from 3 on two processes do what 0 to 2 is. From 6 on: reads of one of [`LENGTHS`].
     pub number: u8,
-    /// Pairs of calls, or walks through the directory.
+    /// Pairs of calls, walks through the directory, or reads.
     pub count: u32,
     /// Its calls are made by the gate `ring`, so many at once; none: one by one, by themselves.
     pub batch: Option<Batch>,
@@ -33,10 +39,17 @@ pub struct Task {
 
 impl Task {
     fn processes(self) -> usize {
-        if self.number < 3 { 1 } else { 2 }
+        if matches!(self.number, 3..6) { 2 } else { 1 }
     }
 
     fn work(self, dir: &Path) -> Result<(), Skip> {
+        if let Some(bytes) = self.length() {
+            let file = Long::new(bytes)?;
+            return match self.batch {
+                None => (0..self.count).try_for_each(|_| file.read()),
+                Some(batch) => tasks_by_ring::reads(&file, self.count, batch),
+            };
+        }
         match (self.number % 3, self.batch) {
             (0, None) => many_calls(self.count),
             (0, Some(batch)) => tasks_by_ring::many_calls(self.count, batch),
@@ -47,10 +60,20 @@ impl Task {
         }
     }
 
+    /// Bytes of each of its reads, if that is what it does.
+    fn length(self) -> Option<usize> {
+        LENGTHS.get(usize::from(self.number).checked_sub(6)?).copied()
+    }
+
+    /// Whether it needs the directory.
+    fn has_files(self) -> bool {
+        self.number < 6 && self.number % 3 != 0
+    }
+
     /// `NUMBER:COUNT` or `NUMBER:COUNT:BATCH`.
     fn parse(text: &str) -> Option<Task> {
         let mut words = text.split(':');
-        let number = words.next()?.parse().ok().filter(|number| *number < 6)?;
+        let number = words.next()?.parse().ok().filter(|number| usize::from(*number) < TASKS)?;
         let count = words.next()?.parse().ok()?;
         let batch = words.next().map(|batch| batch.parse().ok().and_then(Batch::new));
         let batch = if let Some(batch) = batch { Some(batch?) } else { None };
@@ -162,6 +185,45 @@ fn contents(number: usize) -> String {
     text
 }
 
+/// A file in memory, all of which each call reads.
+pub struct Long {
+    file: fs::File,
+    bytes: usize,
+    buffer: *mut u8,
+}
+
+impl Long {
+    fn new(bytes: usize) -> Result<Long, Skip> {
+        // SAFETY: a constant string.
+        let made = unsafe { libc::memfd_create(c"long".as_ptr(), libc::MFD_CLOEXEC) };
+        if made < 0 {
+            return Err(Skip::last("memfd_create"));
+        }
+        // SAFETY: a descriptor that is nobody else's.
+        let mut file = unsafe { fs::File::from_raw_fd(made) };
+        file.write_all(&vec![1; bytes]).map_err(skip(Path::new("long")))?;
+        // The process that does the work ends with it.
+        Ok(Long { file, bytes, buffer: vec![0; bytes].leak().as_mut_ptr() })
+    }
+
+    /// The words of pread64(2), whose bytes nobody looks at.
+    pub fn words(&self) -> [usize; 6] {
+        [self.file.as_raw_fd() as usize, self.buffer as usize, self.bytes, 0, 0, 0]
+    }
+
+    /// Whether a read has brought all there is.
+    pub fn is_whole(&self, read: usize) -> Result<(), Skip> {
+        if read == self.bytes { Ok(()) } else { Err(Skip(format!("a read of {read} bytes of {}", self.bytes))) }
+    }
+
+    fn read(&self) -> Result<(), Skip> {
+        let [file, buffer, bytes, ..] = self.words();
+        // SAFETY: a buffer of that size, which is this thread's.
+        let read = unsafe { sys::call::<{ libc::SYS_pread64 }>([file, buffer, bytes, 0, 0, 0]) };
+        self.is_whole(usize::try_from(read).map_err(|_| Skip::call("pread64", -read))?)
+    }
+}
+
 fn fill(dir: &Path) -> Result<(), Skip> {
     fs::create_dir_all(dir).map_err(skip(dir))?;
     for number in 0..FILES {
@@ -213,8 +275,10 @@ pub fn main(args: &[&str]) -> ExitCode {
     let usage = "task wants a directory, a number of runs and tasks as NUMBER:COUNT or NUMBER:COUNT:BATCH";
     let [dir, runs, tasks @ ..] = args else { return crate::refuse(usage) };
     let (dir, Ok(runs)) = (PathBuf::from(dir), runs.parse::<usize>()) else { return crate::refuse(usage) };
-    let Some(tasks) = tasks.iter().map(|text| Task::parse(text)).collect::<Option<Vec<_>>>() else { return crate::refuse(usage) };
-    if tasks.iter().any(|task| task.number % 3 != 0)
+    let Some(tasks) = tasks.iter().map(|text| Task::parse(text)).collect::<Option<Vec<_>>>() else {
+        return crate::refuse(usage);
+    };
+    if tasks.iter().any(|task| task.has_files())
         && let Err(Skip(why)) = fill(&dir)
     {
         return crate::refuse(&why);
@@ -243,7 +307,8 @@ mod tests {
         let batch = |count| Batch::new(count).unwrap();
         assert_eq!(Task::parse("3:20"), Some(Task { number: 3, count: 20, batch: None }));
         assert_eq!(Task::parse("0:7:256"), Some(Task { number: 0, count: 7, batch: Some(batch(256)) }));
-        for wrong in ["", "6:1", "1", "1:", "1:2:0", "1:2:257", "1:2:3:4", "1:2:x"] {
+        assert_eq!(Task::parse("9:1").and_then(Task::length), Some(1 << 20));
+        for wrong in ["", "10:1", "1", "1:", "1:2:0", "1:2:257", "1:2:3:4", "1:2:x"] {
             assert_eq!(Task::parse(wrong), None, "{wrong}");
         }
     }
@@ -262,6 +327,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("janua-tasks-test-{}", std::process::id()));
         fill(&dir).unwrap();
         assert!(stat_all(&dir).is_ok() && many_calls(10).is_ok());
+        assert!(Long::new(4096).unwrap().read().is_ok());
         assert!(count_words(&dir).unwrap() > FILES);
         fs::write(dir.join("file0007.txt"), "two words").unwrap();
         assert!(count_words(&dir).is_err(), "a count that is not checked is none");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Skip;
 use crate::gate_ring::{ENTRIES, Ring};
-use crate::tasks::{self, READ, Words};
+use crate::tasks::{self, Long, READ, Words};
 
 /// Calls of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,20 @@ pub fn many_calls(count: u32, batch: Batch) -> Result<(), Skip> {
     Ok(())
 }
 
+/// So many reads of the whole file, all into the same buffer.
+pub fn reads(file: &Long, count: u32, batch: Batch) -> Result<(), Skip> {
+    let mut ring = Ring::open()?;
+    let all = count as usize;
+    for first in (0..all).step_by(batch.0) {
+        for number in first..(first + batch.0).min(all) {
+            // SAFETY: the file's buffer stays, and nobody looks at what is in it.
+            unsafe { ring.push(libc::SYS_pread64, file.words(), number) };
+        }
+        ring.make(|_, result| file.is_whole(done("pread64", result)?))?;
+    }
+    Ok(())
+}
+
 fn names(dir: &Path) -> Result<Vec<CString>, Skip> {
     let name = |entry: std::io::Result<fs::DirEntry>| {
         let path = entry.map_err(tasks::skip(dir))?.path();
@@ -57,7 +71,8 @@ pub fn stat_all(dir: &Path, count: u32, batch: Batch) -> Result<(), Skip> {
         for some in names(dir)?.chunks(batch.0) {
             for (at, name) in some.iter().enumerate() {
                 let place = &raw mut found[at];
-                let words = [libc::AT_FDCWD as usize, name.as_ptr() as usize, 0, libc::STATX_BASIC_STATS as usize, place as usize, 0];
+                let words =
+                    [libc::AT_FDCWD as usize, name.as_ptr() as usize, 0, libc::STATX_BASIC_STATS as usize, place as usize, 0];
                 // SAFETY: a name and a structure that stay until the batch is over, and are no other call's.
                 unsafe { ring.push(libc::SYS_statx, words, at) };
             }
