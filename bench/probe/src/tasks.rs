@@ -67,7 +67,7 @@ impl Task {
 
     /// Whether it needs the directory.
     fn has_files(self) -> bool {
-        self.number < 6 && self.number % 3 != 0
+        self.number < 6 && !self.number.is_multiple_of(3)
     }
 
     /// `NUMBER:COUNT` or `NUMBER:COUNT:BATCH`.
