@@ -7,8 +7,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use janua_probe::tasks::TASKS;
+
 use crate::emulated::Tree;
-use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, Refused, RowResult, SCHEMA, Unit};
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Unit};
 use crate::stats::Summary;
 use crate::{Failure, Platform, create, machine};
 
@@ -18,7 +20,7 @@ pub struct Plan {
     /// Of the platform linux; `janua run` chooses where there is none.
     pub gate: Option<String>,
     pub jail: Option<String>,
-    /// Tasks, by number; empty: all.
+    /// Tasks, by number (below [`TASKS`]); empty: all.
     pub only: Vec<u8>,
     pub runs: usize,
     /// As often as in the thesis, rather than so that a round ends in seconds.
@@ -30,17 +32,50 @@ pub struct Plan {
     pub plugin: &'static [u8],
 }
 
-/// Where calls run: a configuration's name, and the options for it.
-const WAYS: &[(&str, &[&str])] = &[
-    ("home", &[]),
-    ("one", &["--syscall-cores", "1"]),
-    ("kind", &["--syscall-cores", "1", "--modules", "kind"]),
-    ("one, always", &["--syscall-cores", "1", "--handover", "always"]),
-    ("kind, always", &["--syscall-cores", "1", "--modules", "kind", "--handover", "always"]),
+/// Where calls run, and how they get there.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Of its configuration.
+    name: &'static str,
+    options: &'static [&'static str],
+    /// Calls are submitted to the gate `ring`, so many at once.
+    batch: Option<u32>,
+}
+
+impl Way {
+    const fn by_itself(name: &'static str, options: &'static [&'static str]) -> Way {
+        Way { name, options, batch: None }
+    }
+
+    const fn ring(name: &'static str, batch: u32) -> Way {
+        Way { name, options: &[], batch: Some(batch) }
+    }
+
+    /// Whether it chooses the gate, and so the jail.
+    fn has_gate(&self) -> bool {
+        self.options.contains(&"--gate")
+    }
+}
+
+const WAYS: &[Way] = &[
+    Way::by_itself("home", &[]),
+    Way::by_itself("one", &["--syscall-cores", "1"]),
+    Way::by_itself("kind", &["--syscall-cores", "1", "--modules", "kind"]),
+    Way::by_itself("one, always", &["--syscall-cores", "1", "--handover", "always"]),
+    Way::by_itself("kind, always", &["--syscall-cores", "1", "--modules", "kind", "--handover", "always"]),
+    Way::ring("ring of 1", 1),
+    Way::ring("ring of 4", 4),
+    Way::ring("ring of 16", 16),
+    Way::ring("ring of 64", 64),
+    Way::ring("ring of 256", 256),
 ];
 
-/// What the gate `ring` will be measured as: a configuration for each size of a batch.
-const BATCHES: &str = "ring, batches of 1 to 256";
+/// On Linux a module looks into rings where it reaches the program's memory.
+const LOOKED_AT: Way = Way {
+    name: "ring of 64, looked at",
+    options: &["--gate", "sud", "--jail", "none", "--syscall-cores", "1"],
+    batch: Some(64),
+};
 
 /// Where the files are: the row's part of the name, and the words of the thesis.
 const MODES: [(&str, &str); 2] = [("memory", "files in memory"), ("disk", "files on a disk")];
@@ -55,16 +90,34 @@ const PATIENCE: &str = "600";
 const CACHES: [&str; 5] = ["L1I", "L1D", "LLC", "ITLB", "DTLB"];
 const CORES: [&str; 3] = ["core 0", "core 1", "both cores"];
 
-const TITLES: [&str; 6] =
-    ["many cheap calls", "stat of 1,200 files", "words of 1,200 files", "two of task 0", "two of task 1", "two of task 2"];
+const TITLES: [&str; TASKS] = [
+    "many cheap calls",
+    "stat of 1,200 files",
+    "words of 1,200 files",
+    "two of task 0",
+    "two of task 1",
+    "two of task 2",
+    "reads of 64 bytes",
+    "reads of 4 KiB",
+    "reads of 64 KiB",
+    "reads of 1 MiB",
+];
+
+/// The first task that is not the thesis': one call again and again, which has no file on a disk.
+const LENGTHS: u8 = 6;
 
 impl Plan {
-    fn tasks(&self) -> Vec<u8> {
-        (0..6).filter(|number| self.only.is_empty() || self.only.contains(number)).collect()
+    fn tasks(&self, disk: bool) -> Vec<u8> {
+        let all = if disk { 0..LENGTHS } else { 0..TASKS as u8 };
+        all.filter(|number| self.only.is_empty() || self.only.contains(number)).collect()
     }
 
     /// How often a task does its work, in a mode. The thesis' counts, or some that end in seconds.
     fn count(&self, number: u8, disk: bool, modelled: bool) -> u32 {
+        if let Some(length) = number.checked_sub(LENGTHS) {
+            let count = [20_000, 10_000, 1_000, 60][usize::from(length)];
+            return if modelled { count / 20 } else { count };
+        }
         match (number % 3, self.thesis && !modelled) {
             (0, true) => 10_000_000,
             (0, false) => {
@@ -80,8 +133,16 @@ impl Plan {
         }
     }
 
-    fn words(&self, disk: bool, modelled: bool) -> Vec<String> {
-        self.tasks().into_iter().map(|number| format!("{number}:{}", self.count(number, disk, modelled))).collect()
+    /// The tasks as the measured program has them.
+    fn words(&self, batch: Option<u32>, disk: bool, modelled: bool) -> Vec<String> {
+        let batch = batch.map_or(String::new(), |batch| format!(":{batch}"));
+        let word = |number| format!("{number}:{}{batch}", self.count(number, disk, modelled));
+        self.tasks(disk).into_iter().map(word).collect()
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let native = (!self.is_bare()).then_some(Way::by_itself(NATIVE, &[]));
+        native.into_iter().chain(WAYS.iter().copied()).chain((!self.is_bare()).then_some(LOOKED_AT)).collect()
     }
 
     fn is_bare(&self) -> bool {
@@ -156,17 +217,19 @@ fn counted_row(number: u8, mode: (&str, &str), what: &str, core: &str, unit: Uni
 fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let place = Place::new(plan)?;
     let mut machine = machine::describe();
-    let ways: Vec<(&str, &[&str])> =
-        if plan.is_bare() { WAYS.to_vec() } else { std::iter::once((NATIVE, &[][..])).chain(WAYS.iter().copied()).collect() };
+    let ways = plan.ways();
     // By way and mode, then by task: nanoseconds of each run.
     let mut times: Vec<Result<Vec<Vec<f64>>, String>> =
-        ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); 6])).collect();
+        ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); TASKS])).collect();
     for round in 0..plan.runs {
         eprintln!("round {} of {}", round + 1, plan.runs);
         for step in 0..ways.len() * MODES.len() {
             // Another one first in each round.
             let at = (step + round) % times.len();
             let (way, disk) = (ways[at / MODES.len()], at % MODES.len() == 1);
+            if plan.tasks(disk).is_empty() {
+                continue;
+            }
             let Ok(samples) = &mut times[at] else { continue };
             if let Err(why) = place.time(plan, way, disk).and_then(|text| read_times(&text, samples)) {
                 times[at] = Err(why);
@@ -175,12 +238,12 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     }
     let mut table = Table { rows: Vec::new() };
     for (disk, mode) in MODES.into_iter().enumerate() {
-        for number in plan.tasks() {
+        for number in plan.tasks(disk == 1) {
             for (at, way) in ways.iter().enumerate() {
                 let row = time_row(number, mode);
                 match &times[at * MODES.len() + disk] {
-                    Ok(samples) => table.add(&row, way.0, &samples[usize::from(number)]),
-                    Err(why) => table.skip(&row, way.0, why),
+                    Ok(samples) => table.add(&row, way.name, &samples[usize::from(number)]),
+                    Err(why) => table.skip(&row, way.name, why),
                 }
             }
         }
@@ -193,8 +256,9 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         }
     }
     machine.load[1] = machine::load();
-    let configuration = |(name, _): &(&str, &[&str])| match *name {
+    let configuration = |way: &Way| match way.name {
         NATIVE => Configuration::native(),
+        name if way.has_gate() => Configuration { name: name.into(), gate: Some("sud".into()), jail: Some("none".into()) },
         name => Configuration { name: name.into(), gate: plan.gate.clone(), jail: plan.jail.clone() },
     };
     Ok(Measurement {
@@ -205,18 +269,21 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         machine,
         method: Method { runs: plan.runs, samples: 1, pinned: None },
         configurations: ways.iter().map(configuration).collect(),
-        refused: vec![Refused { name: BATCHES.into(), reason: "the gate `ring` has no column in this table yet".into() }],
+        refused: Vec::new(),
         rows: table.rows,
         notes: notes(plan),
     })
 }
 
 fn notes(plan: &Plan) -> Vec<String> {
-    let counts = |disk| plan.words(disk, false).join(", ");
+    let counts = |disk| plan.words(None, disk, false).join(", ");
     let mut notes = vec![
         format!("how often each task does its work (TASK:COUNT): in memory {}, on a disk {}", counts(false), counts(true)),
         "home: calls are made by the threads that make them; one, kind: by a module for all, or one for each kind, on one syscall core, when \
          that looks worth it; always: every call that can be handed over is"
+            .into(),
+        "ring of N: so many calls at once by the gate `ring`, made by the thread itself when it waits for them; looked at: made by a module that \
+         looks into the ring. The directory is read without it"
             .into(),
     ];
     notes.push(if plan.is_bare() {
@@ -269,10 +336,10 @@ fn read_counts(text: &str) -> Vec<Vec<[u64; 6]>> {
 }
 
 /// One boot with the model: rows of instructions and misses.
-fn model(plan: &Plan, place: &Place, table: &mut Table, way: (&str, &[&str]), disk: bool, mode: (&str, &str)) {
-    eprintln!("caches of: {}, {}", way.0, mode.1);
+fn model(plan: &Plan, place: &Place, table: &mut Table, way: Way, disk: bool, mode: (&str, &str)) {
+    eprintln!("caches of: {}, {}", way.name, mode.1);
     let counted = place.count(plan, way, disk).map(|text| read_counts(&text));
-    for (at, number) in plan.tasks().into_iter().enumerate() {
+    for (at, number) in plan.tasks(disk).into_iter().enumerate() {
         let cores = counted.as_ref().map(|tasks| tasks.get(at).filter(|cores| !cores.is_empty()));
         for (core, core_name) in CORES.into_iter().enumerate() {
             let instructions = counted_row(number, mode, "instructions", core_name, Unit::Instructions);
@@ -282,15 +349,15 @@ fn model(plan: &Plan, place: &Place, table: &mut Table, way: (&str, &[&str]), di
                 Ok(Some(cores)) => cores.iter().fold([0; 6], |sums, core| std::array::from_fn(|at| sums[at] + core[at])),
                 Ok(None) | Err(_) => {
                     let why = cores.err().map_or("the machine ended before this task", String::as_str);
-                    [&instructions].into_iter().chain(&of_caches).for_each(|row| table.skip(row, way.0, why));
+                    [&instructions].into_iter().chain(&of_caches).for_each(|row| table.skip(row, way.name, why));
                     continue;
                 }
             };
-            table.add(&instructions, way.0, &[counts[0] as f64]);
+            table.add(&instructions, way.name, &[counts[0] as f64]);
             for (row, misses) in of_caches.iter().zip(&counts[1..]) {
                 match counts[0] {
-                    0 => table.skip(row, way.0, "the core has executed nothing"),
-                    instructions => table.add(row, way.0, &[*misses as f64 * 1000.0 / instructions as f64]),
+                    0 => table.skip(row, way.name, "the core has executed nothing"),
+                    instructions => table.add(row, way.name, &[*misses as f64 * 1000.0 / instructions as f64]),
                 }
             }
         }
@@ -329,7 +396,7 @@ impl Place {
     }
 
     /// Runs the tasks once: what they printed.
-    fn time(&self, plan: &Plan, way: (&str, &[&str]), disk: bool) -> Result<String, String> {
+    fn time(&self, plan: &Plan, way: Way, disk: bool) -> Result<String, String> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", PATIENCE]);
         match &self.tree {
@@ -337,11 +404,11 @@ impl Place {
             None => self.host(&mut command, plan, way, disk),
         }
         let dir = self.files(plan, disk);
-        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(disk, false)))
+        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(way.batch, disk, false)))
     }
 
     /// Boots once with the model of caches: what the plugin wrote.
-    fn count(&self, plan: &Plan, way: (&str, &[&str]), disk: bool) -> Result<String, String> {
+    fn count(&self, plan: &Plan, way: Way, disk: bool) -> Result<String, String> {
         let tree = self.tree.as_ref().ok_or("only an emulated machine has a model")?;
         if plan.plugin.is_empty() {
             return Err("this janua was built without its plugin for QEMU: build it by ./janua build".into());
@@ -352,7 +419,7 @@ impl Place {
         command.args(["--kill-after=5", PATIENCE]);
         self.boot(&mut command, plan, tree, way, disk, &["--plugin", &plugin]);
         let dir = self.files(plan, disk);
-        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(disk, true)))?;
+        finish(command.args(["probe", "task", &dir.display().to_string(), "1"]).args(plan.words(way.batch, disk, true)))?;
         fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))
     }
 
@@ -364,22 +431,23 @@ impl Place {
         }
     }
 
-    fn host(&self, command: &mut Command, plan: &Plan, way: (&str, &[&str]), disk: bool) {
+    fn host(&self, command: &mut Command, plan: &Plan, way: Way, disk: bool) {
         command.arg(&plan.command);
-        if way.0 == NATIVE {
+        if way.name == NATIVE {
             return;
         }
         command.arg("run");
-        for (option, value) in [("--gate", &plan.gate), ("--jail", &plan.jail)] {
+        let asked = [("--gate", &plan.gate), ("--jail", &plan.jail)];
+        for (option, value) in asked.into_iter().filter(|_| !way.has_gate()) {
             command.args(value.iter().flat_map(|value| [option, value.as_str()]));
         }
         if disk {
             command.arg("--bind").arg(format!("{}::rw", self.dir.display()));
         }
-        command.args(way.1).arg("--").arg(&plan.command);
+        command.args(way.options).arg("--").arg(&plan.command);
     }
 
-    fn boot(&self, command: &mut Command, plan: &Plan, tree: &Tree, way: (&str, &[&str]), disk: bool, more: &[&str]) {
+    fn boot(&self, command: &mut Command, plan: &Plan, tree: &Tree, way: Way, disk: bool, more: &[&str]) {
         command.arg(&plan.command).args(["boot", "--smp", "2"]);
         if disk {
             let image = self.dir.join("disk");
@@ -387,7 +455,7 @@ impl Place {
             let _ = fs::remove_file(&image);
             command.arg("--disk").arg(image).args(["--disk-size", "256M"]);
         }
-        command.arg("--ramfs").arg(tree.root()).args(way.1).args(more).args(["--", Tree::PROGRAM]);
+        command.arg("--ramfs").arg(tree.root()).args(way.options).args(more).args(["--", Tree::PROGRAM]);
     }
 }
 
@@ -403,9 +471,9 @@ fn finish(command: &mut Command) -> Result<String, String> {
 
 /// The names and titles of the rows of time.
 pub fn list() -> String {
-    let each =
-        |number: u8| MODES.map(|mode| time_row(number, mode)).map(|row| format!("{:<16} {}\n", row.name, row.title)).concat();
-    (0..6).map(each).collect()
+    let modes = |number: u8| if number < LENGTHS { &MODES[..] } else { &MODES[..1] };
+    let line = |row: Named| format!("{:<16} {}\n", row.name, row.title);
+    (0..TASKS as u8).flat_map(|number| modes(number).iter().map(move |mode| line(time_row(number, *mode)))).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod calls;
 mod calls_by_ring;
 mod compat;
 mod files;
+mod gate_ring;
 mod gates;
 mod intercept;
 mod isolate;
@@ -26,6 +27,7 @@ mod seldom;
 mod steps;
 mod sys;
 pub mod tasks;
+mod tasks_by_ring;
 mod tiny;
 
 use std::ffi::OsString;

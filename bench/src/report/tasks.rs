@@ -2,10 +2,15 @@
 
 use std::fmt::Write;
 
-use super::svg::{Group, Mark, plot};
+use janua_probe::tasks::LENGTHS;
+
+use super::svg::{Group, Line, Mark, lines, plot};
 use super::{bars, escape, names, published, short, theirs};
-use crate::model::{Measurement, Unit};
+use crate::model::{Measurement, NATIVE, RowResult, Unit};
 use crate::print::amount;
+
+/// The configuration that others are compared with.
+const HOME: &str = "home";
 
 /// The figures and tables of a measurement.
 pub fn section(html: &mut String, measurement: &Measurement) {
@@ -24,6 +29,7 @@ pub fn section(html: &mut String, measurement: &Measurement) {
             }
         }
     }
+    crossovers(html, measurement);
     spread(html, measurement);
 }
 
@@ -50,6 +56,52 @@ fn times(html: &mut String, measurement: &Measurement, group: &str) {
     theirs(html, &figure, published::ZCORE);
 }
 
+/// Where it begins to pay to have calls made otherwise than one by one at home: over the size of a batch, and over the length of a call.
+fn crossovers(html: &mut String, measurement: &Measurement) {
+    let multiple = |row: &RowResult, name: &str| Some(row.under(name)?.min / row.under(HOME)?.min);
+    let batch = |name: &str| name.strip_prefix("ring of ")?.parse::<f64>().ok();
+    let in_memory = || measurement.rows.iter().filter(|row| row.name.starts_with("task") && row.name.ends_with("-memory"));
+    let of_task = |row: &RowResult| {
+        let points = measurement.configurations.iter().filter_map(|way| Some((batch(&way.name)?, multiple(row, &way.name)?)));
+        Line { name: short(&row.title), points: points.collect() }
+    };
+    drawn(html, "Batches of the gate `ring`", "calls of a batch", in_memory().map(of_task).collect());
+    let length = |row: &RowResult| {
+        let number: usize = row.name.strip_prefix("task")?.strip_suffix("-memory")?.parse().ok()?;
+        LENGTHS.get(number.checked_sub(6)?).map(|bytes| *bytes as f64)
+    };
+    let of_way = |name: String| {
+        let points = in_memory().filter_map(|row| Some((length(row)?, multiple(row, &name)?))).collect();
+        Line { name, points }
+    };
+    let ways = names(measurement).into_iter().filter(|name| name != HOME && name != NATIVE);
+    drawn(html, "Lengths of a call", "bytes that one call reads", ways.map(of_way).collect());
+}
+
+/// Lines of multiples of home's least time, and where each first is home's.
+fn drawn(html: &mut String, title: &str, across: &str, mut curves: Vec<Line>) {
+    curves.retain(|curve| curve.points.len() > 1);
+    if curves.is_empty() {
+        return;
+    }
+    let crossing = |curve: &Line| match crossover(&curve.points) {
+        Some(at) => format!("{}: from {} on", curve.name, at.round()),
+        None => format!("{}: nowhere", curve.name),
+    };
+    let crossings: Vec<String> = curves.iter().map(crossing).collect();
+    html.push_str(&lines(title, across, "multiple of home’s least time", &curves));
+    let _ = writeln!(html, "<p>Not dearer than at home ({}): {}.</p>", escape(across), escape(&crossings.join("; ")));
+}
+
+/// From where on all points are at most 1: between two points on a line through their logarithms.
+fn crossover(points: &[(f64, f64)]) -> Option<f64> {
+    let first = points.len() - points.iter().rev().take_while(|(_, multiple)| *multiple <= 1.0).count();
+    let (at, multiple) = *points.get(first)?;
+    let Some((before, above)) = first.checked_sub(1).and_then(|before| points.get(before)) else { return Some(at) };
+    let part = above.ln() / (above.ln() - multiple.ln());
+    Some((before.ln() + part * (at.ln() - before.ln())).exp())
+}
+
 /// Means and deviations, and home's multiple.
 fn spread(html: &mut String, measurement: &Measurement) {
     html.push_str("<table>\n<tr><th>mean ± deviation (multiple of home’s mean)</th>");
@@ -59,7 +111,7 @@ fn spread(html: &mut String, measurement: &Measurement) {
     html.push_str("</tr>\n");
     for row in &measurement.rows {
         let _ = write!(html, "<tr><td>{}</td>", escape(&row.title));
-        let home = row.under("home").map(|summary| summary.mean);
+        let home = row.under(HOME).map(|summary| summary.mean);
         for name in names(measurement) {
             let Some(summary) = row.under(&name) else {
                 html.push_str("<td class=\"skip\">–</td>");
@@ -68,7 +120,7 @@ fn spread(html: &mut String, measurement: &Measurement) {
             let deviation =
                 if summary.samples > 1 { format!(" ± {}", amount(summary.deviation, row.unit)) } else { String::new() };
             let multiple =
-                home.filter(|home| *home > 0.0 && name != "home").map(|home| format!(" ({:.2} x)", summary.mean / home));
+                home.filter(|home| *home > 0.0 && name != HOME).map(|home| format!(" ({:.2} x)", summary.mean / home));
             let _ = write!(html, "<td>{}{deviation}{}</td>", amount(summary.mean, row.unit), multiple.unwrap_or_default());
         }
         html.push_str("</tr>\n");
@@ -79,8 +131,15 @@ fn spread(html: &mut String, measurement: &Measurement) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::RowResult;
     use crate::model::tests::example;
+
+    #[test]
+    fn a_crossover_is_between_the_points_around_it() {
+        assert_eq!(crossover(&[(1.0, 4.0), (16.0, 0.25)]).map(f64::round), Some(4.0));
+        assert_eq!(crossover(&[(1.0, 0.9), (4.0, 0.5)]), Some(1.0), "everywhere");
+        assert_eq!(crossover(&[(1.0, 0.9), (4.0, 1.5)]), None, "not for good");
+        assert_eq!(crossover(&[(1.0, 2.0), (4.0, 1.0)]), Some(4.0));
+    }
 
     #[test]
     fn the_thesis_figures_stand_beside_the_measured() {
