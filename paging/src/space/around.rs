@@ -9,12 +9,14 @@ use crate::{Behind, Entry, Frames, Object, PAGE, PageFrame, Table};
 
 /// Pages of a file around one that is touched which get entries with it when they are in memory: an aligned group of this many.
 const AROUND: usize = 16;
+/// The same where faults are dear.
+const FAR_AROUND: usize = 64;
 /// Pages that are copied with one that is written, when as many before it were.
 const MOST_COPIED: usize = 32;
 /// Pages of a file's data that are copied together with one that is written: an aligned group of this many, where the mapping is not larger.
 const DATA: usize = 4;
 /// The largest mapping of data for which that is done.
-pub(super) const MOST_DATA: usize = 64;
+pub(super) const MOST_DATA: usize = 4096;
 /// Pages of a mapping of code that are given their entries before anybody runs them, where faults are dear.
 const MOST_CODE: usize = 512;
 
@@ -22,7 +24,7 @@ const MOST_CODE: usize = 512;
 const IN_A_ROW: usize = 16;
 const MOST_IN_A_ROW: usize = 128;
 /// Pages that come together in spaces that are large, and in those that are very large; and from how many pages on they are.
-const TOGETHER: [(usize, usize); 2] = [(1 << 18, 64), (1 << 14, 16)];
+const TOGETHER: [(usize, usize); 2] = [(1 << 18, 64), (1 << 10, 16)];
 
 impl<F: Frames, T: Table> Inner<F, T> {
     /// A frame of zeroes for a page that has none; where faults are dear, pages that will be wanted next get theirs with it.
@@ -173,10 +175,11 @@ impl<F: Frames, T: Table> Inner<F, T> {
         (object, first): (&Object<F>, u64),
         prot: Prot,
     ) {
-        let group = page & !(AROUND * PAGE - 1);
-        let (from, to) = (group.max(region.start), (group + AROUND * PAGE).min(region.end));
+        let pages = if T::FAULTS_ARE_DEAR { FAR_AROUND } else { AROUND };
+        let group = page & !(pages * PAGE - 1);
+        let (from, to) = (group.max(region.start), (group + pages * PAGE).min(region.end));
         let number = |addr: usize| first + ((addr - region.start) / PAGE) as u64;
-        let mut found = [(0, PageFrame(0)); AROUND];
+        let mut found = [(0, PageFrame(0)); FAR_AROUND];
         let count = object.present(number(from)..number(to), &mut found);
         for (at, frame) in &found[..count] {
             let at = region.start + (at - first) as usize * PAGE;

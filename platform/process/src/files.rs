@@ -25,7 +25,7 @@ use crate::physical::{MEMORY, Physical};
 type Memory = Arc<Object<Physical>>;
 
 /// Pages of a host's file that are read at a time: an aligned group of this many.
-const GROUP: u64 = 16;
+const GROUP: u64 = 64;
 /// The least and the most bytes of host files that are kept in memory.
 const LEAST: usize = 16 << 20;
 const MOST: usize = 1 << 30;

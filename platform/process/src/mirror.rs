@@ -27,7 +27,7 @@ pub mod eager;
 const CHUNK_PAGES: usize = 512;
 const CHUNK: usize = CHUNK_PAGES * PAGE;
 /// Pages around one that faulted that are shown with it: an aligned group of this many.
-const AROUND: usize = 32;
+const AROUND: usize = 64;
 /// With those behind it that go on in the same mapping of the host's, as many at most.
 const MOST_AROUND: usize = 256;
 /// Mappings that a fork's child begins with, at most: as many as go into one trip with what else it is for.
