@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
+use janua_abi::linux::Errno;
 use janua_personality_l4v2::config::{Config, Module};
 use janua_personality_l4v2::system;
 use janua_platform_model::program::{CODE, Program, Reg};
-use janua_abi::linux::Errno;
 use janua_platform_model::{Model, Settings};
 use janua_port::Machine;
 
