@@ -146,6 +146,11 @@ impl Core {
                     }
                 }
             }
+            // It may have been moved while its last call was polled: the time that this asked for, and what woke it, are the new core's, which may have
+            // looked before.
+            if !module.is_on(self.number) {
+                module.on().ring();
+            }
         }
         (ran, deadline)
     }

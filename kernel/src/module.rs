@@ -147,7 +147,7 @@ impl Module {
         self.on().ring();
     }
 
-    fn on(&self) -> &Core {
+    pub fn on(&self) -> &Core {
         // Never out of range.
         &self.cores[self.core() % self.cores.len()]
     }

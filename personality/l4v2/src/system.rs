@@ -8,14 +8,14 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Poll;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_kernel::module::Modules;
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::thread::work;
 use janua_kernel::trace::Tracer;
 use janua_port::outside as outer;
-use janua_port::{Machine, Nanos, Space};
+use janua_port::{Account, Machine, Nanos, Space};
 use janua_rt::Mutex;
 
 use crate::config::Config;
@@ -79,6 +79,24 @@ pub struct L4Thread {
     pub key: Key,
     /// eax, ebx and ecx at its start.
     pub initial: [u32; 3],
+    pub room: Room,
+}
+
+/// Room for a thread among those that the system may have (`--pids`), given back with the thread.
+pub struct Room(&'static Account);
+
+impl Room {
+    /// EAGAIN.
+    pub fn take(machine: &dyn Machine) -> Result<Room> {
+        let threads = &machine.accounts().tasks;
+        if threads.take(1) { Ok(Room(threads)) } else { Err(Errno::EAGAIN) }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.give(1);
+    }
 }
 
 /// The thread is no more.

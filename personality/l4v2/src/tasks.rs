@@ -10,7 +10,7 @@ use janua_port::{Frame, Spawn, SpawnKind};
 use janua_rt::Mutex;
 
 use crate::state::{Key, New, TaskEntry};
-use crate::system::{L4Task, L4Thread, ThreadExt};
+use crate::system::{L4Task, L4Thread, Room, ThreadExt};
 use crate::{Kernel, Seat, Task, Thread};
 
 /// What the first thread of a task is given.
@@ -28,8 +28,9 @@ pub struct First {
 /// Makes a task with its first thread, which does not run before [`crate::state::State::make_ready`]. EAGAIN, ENOMEM.
 pub fn make_task(kernel: &Arc<Kernel>, first: First) -> Result<Key> {
     let (number, key) = (first.id.task(), Key::of(first.id));
+    let room = Room::take(kernel.machine)?;
     let task = Arc::new(Task { kernel: kernel.clone(), ext: L4Task { number, space: Mutex::new(None) } });
-    let seat = Seat::new(Thread::new(task.clone(), L4Thread { key, initial: first.initial }));
+    let seat = Seat::new(Thread::new(task.clone(), L4Thread { key, initial: first.initial, room }));
     {
         let mut state = kernel.system.state();
         state.tasks.insert(number, TaskEntry { task: task.clone(), id: first.id });
@@ -62,7 +63,8 @@ pub fn make_task(kernel: &Arc<Kernel>, first: First) -> Result<Key> {
 /// Makes a thread of the caller's task, which does not run before [`crate::state::State::make_ready`]. EAGAIN, ENOMEM.
 pub fn make_thread(thread: &Thread, number: u8, pager: Id, entry: [u32; 2]) -> Result<Key> {
     let key = Key::new(thread.key.task(), number);
-    let seat = Seat::new(Thread::new(thread.task.clone(), L4Thread { key, initial: [0; 3] }));
+    let room = Room::take(thread.machine())?;
+    let seat = Seat::new(Thread::new(thread.task.clone(), L4Thread { key, initial: [0; 3], room }));
     {
         let mut state = thread.state();
         let own = state.get(thread.key).ok_or(Errno::ESRCH)?;

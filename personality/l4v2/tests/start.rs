@@ -3,10 +3,12 @@
 mod common;
 
 use common::*;
+use janua_abi::linux::Errno;
 use janua_personality_l4v2::config::{Config, Module};
 use janua_personality_l4v2::system;
 use janua_platform_model::program::{CODE, Program, Reg};
 use janua_platform_model::{Model, Settings};
+use janua_port::Machine;
 
 #[test]
 fn registers_and_stack_lead_to_the_kernel_info_page() {
@@ -57,4 +59,13 @@ fn modules_that_are_none_are_reported() {
     says(with(&|config| config.modules.insert(1, long(20_000))), "arguments are too long");
     let large = || Module { command: b"data".to_vec(), bytes: vec![0; MEMORY as usize - CODE as usize] };
     says(with(&|config| config.modules.insert(1, large())), "data: there is no memory left for it");
+}
+
+#[test]
+fn threads_are_among_those_that_the_outside_allows() {
+    let model = Model::new(Settings::default());
+    // Room for one more: for sigma0.
+    model.accounts().tasks.force(usize::MAX - 1);
+    let started = system::start(model, &config(Program::new().exit(0)).encode());
+    assert_eq!(started.map(|_| ()), Err(Errno::EAGAIN), "the root task is one too many");
 }

@@ -80,12 +80,22 @@ async fn wait(thread: &Thread, call: usize) -> Result<usize> {
     Ok(call)
 }
 
+/// Waits until a time, in a module that goes to another core before that is known: a core that has looked for what there is by then.
+async fn moved(thread: &Thread) -> Result<()> {
+    let Kernel { modules, system, .. } = &*thread.kernel;
+    assert!(modules.move_to(0, 1));
+    modules.step_on(1);
+    let never = || None::<()>;
+    thread.wait_on(&system.bell, Some(1), never).await.map_err(|cut| cut.errno(Errno::ETIMEDOUT))
+}
+
 janua_kernel::calls! {
     pub static ROWS for Handed;
     0 note(call: usize) => plain note, task, Full;
     1 wait(call: usize) => wait wait, ipc, Full;
     2 file(call: usize) => plain note, fs, Full;
     3 home(call: usize) => plain note, home, Full;
+    4 moved() => wait moved, ipc, Full;
 }
 
 /// Threads, calls of each, and syscall cores.
@@ -98,7 +108,7 @@ fn drive(seat: &Seat<Handed>, first: usize) -> usize {
     let mut frame = Frame::default();
     for n in 0..CALLS {
         let call = first + n;
-        (frame.rax, frame.rdi) = (((call * 7 + n) % 4) as u64, call as u64);
+        (frame.orig_rax, frame.rdi) = (((call * 7 + n) % 4) as u64, call as u64);
         let mut flow = seat.call(&mut frame, Abi::Native);
         loop {
             match flow {
@@ -194,4 +204,30 @@ fn every_call_is_made_once() {
         let handover = [Handover::Always, Handover::Adaptive][n / 2 % 2];
         round(division, policy, handover, if n % 3 == 0 { 1 } else { Plan::FULL }, n % 4 % 3 == 0);
     }
+}
+
+/// What a core leaves in a module that has gone to another one meanwhile, a time or a call that was woken, is the other's to find.
+#[test]
+fn what_is_left_in_a_module_that_has_moved_is_not_lost() {
+    let model = Model::new(Settings::default());
+    let table = Table::new(ROWS);
+    table.register_all();
+    let kernel = Arc::new(Kernel {
+        machine: model,
+        table,
+        compat: Table::new(&[]),
+        tracer: Tracer::default(),
+        stats: Stats::new(ROWS.len(), 0),
+        modules: Default::default(),
+        system: System::default(),
+    });
+    let (division, policy, handover) = (Division::One, Policy::Fifo, Handover::Always);
+    let plan = Plan { cores: CORES, division, policy, handover, places: Places::AWAY, direct: true, full: Plan::FULL };
+    kernel.modules.start_by_steps(model, &plan);
+    let task = Arc::new(Task { kernel: kernel.clone(), ext: () });
+    let seat = Seat::new(janua_kernel::Thread::new(task, ()));
+    let mut frame = Frame { orig_rax: 4, ..Frame::default() };
+    assert!(matches!(seat.call(&mut frame, Abi::Native), Flow::Wait(_)));
+    assert!(kernel.modules.step_on(0), "it has been polled, and waits");
+    assert!(kernel.modules.is_due(), "the core that has the module now does not know of the time");
 }
