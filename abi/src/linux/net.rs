@@ -338,7 +338,10 @@ pub mod ioctl {
     pub const SIOCGIFHWADDR: u32 = 0x8927;
     pub const SIOCGIFINDEX: u32 = 0x8933;
     pub const SIOCGIFTXQLEN: u32 = 0x8942;
+    pub const SIOCETHTOOL: u32 = 0x8946;
     pub const SIOCGIFMAP: u32 = 0x8970;
+    /// A command of SIOCETHTOOL: whether there is a link.
+    pub const ETHTOOL_GLINK: u32 = 0xa;
 }
 
 /// `struct sock_filter`: an instruction of classic BPF.

@@ -2,8 +2,10 @@
 #include "t.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -33,7 +35,15 @@ int main(void)
 	N(q.ifr_ifindex);
 	R(ioctl(s, SIOCGIFMTU, &q));
 	N(q.ifr_mtu);
+	unsigned link[2] = {ETHTOOL_GLINK, 7};
+	q.ifr_data = (void *)link;
+	R(ioctl(s, SIOCETHTOOL, &q));
+	N(link[1]);
+	struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
+	q.ifr_data = (void *)&settings;
+	R(ioctl(s, SIOCETHTOOL, &q));
 	strcpy(q.ifr_name, "nosuch0");
+	R(ioctl(s, SIOCETHTOOL, &q));
 	R(ioctl(s, SIOCGIFFLAGS, &q));
 	struct { struct ifreq q; char behind[8]; } map;
 	memset(&map, 5, sizeof map);
