@@ -104,8 +104,8 @@ fn may_lend(dir: &Perm, cred: &Cred) -> bool {
     cred.in_group(dir.gid) || cred.capable(CAP_FSETID)
 }
 
-/// The mode asked for of a new file, no directory, in `dir`, without the umask. That it is not to lend the rights of the directory's group is found before the umask
-/// takes away the bit by which it would: chmod(2) could bring that back.
+/// The mode asked for of a new file, no directory, in `dir`, without the umask. That it is not to lend the rights of the directory's
+/// group is found before the umask takes away the bit by which it would: chmod(2) could bring that back.
 pub fn new_mode(dir: &dyn Inode, mode: u32, umask: u32, cred: &Cred) -> Result<u32> {
     if !lends_group(mode) || umask & S_IXGRP == 0 {
         return Ok(mode & !umask);

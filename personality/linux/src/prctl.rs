@@ -155,14 +155,6 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         }
         // A thread has no events: perf_event_open(2) is missing.
         pr::TASK_PERF_EVENTS_DISABLE | pr::TASK_PERF_EVENTS_ENABLE => Ok(0),
-        pr::MCE_KILL => {
-            no_more(&[c, d])?;
-            set_memory_error_policy(thread, a, b)
-        }
-        pr::MCE_KILL_GET => {
-            no_more(&[a, b, c, d])?;
-            Ok(thread.memory_errors.load(Ordering::Relaxed) as usize)
-        }
         pr::SET_IO_FLUSHER | pr::GET_IO_FLUSHER => io_flusher(thread, option.0 == pr::SET_IO_FLUSHER, [a, b, c, d]),
         pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
         _ => of_memory(thread, option, [a, b, c, d]),
@@ -173,6 +165,14 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
 fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> Result<usize> {
     let settings = &thread.process().settings;
     match option.0 {
+        pr::MCE_KILL => {
+            no_more(&[c, d])?;
+            set_memory_error_policy(thread, a, b)
+        }
+        pr::MCE_KILL_GET => {
+            no_more(&[a, b, c, d])?;
+            Ok(thread.memory_errors.load(Ordering::Relaxed) as usize)
+        }
         pr::SET_MM if !thread.cred().capable(task::CAP_SYS_RESOURCE) => Err(Errno::EPERM),
         pr::SET_THP_DISABLE => {
             no_more(&[b, c, d])?;
