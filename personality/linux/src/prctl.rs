@@ -216,6 +216,11 @@ fn set_memory_error_policy(thread: &Thread, what: usize, policy: usize) -> Resul
     let policy = match (what, u32::try_from(policy)) {
         (mce::CLEAR, Ok(0)) => mce::DEFAULT,
         (mce::SET, Ok(policy @ (mce::LATE | mce::EARLY | mce::DEFAULT))) => policy,
+        (mce::SET, _) => {
+            // Linux notes that there is a policy before it looks which.
+            let _ = thread.memory_errors.compare_exchange(mce::DEFAULT, mce::LATE, Ordering::Relaxed, Ordering::Relaxed);
+            return Err(Errno::EINVAL);
+        }
         _ => return Err(Errno::EINVAL),
     };
     thread.memory_errors.store(policy, Ordering::Relaxed);

@@ -87,7 +87,7 @@ static SPECS: &[Spec] = &[
     of(On::Stream, number(sol::TCP, tcp::SYNCNT, 6, 1, 127)),
     of(On::Stream, number(sol::TCP, tcp::LINGER2, 60, i32::MIN, i32::MAX)),
     of(On::Stream, number(sol::TCP, tcp::DEFER_ACCEPT, 0, i32::MIN, i32::MAX)),
-    of(On::Stream, number(sol::TCP, tcp::WINDOW_CLAMP, 0, 0, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::WINDOW_CLAMP, 0, i32::MIN, i32::MAX)),
     of(On::Stream, flag(sol::TCP, tcp::QUICKACK, 1)),
     of(On::Stream, number(sol::TCP, tcp::USER_TIMEOUT, 0, 0, i32::MAX)),
     of(On::Stream, number(sol::TCP, tcp::NOTSENT_LOWAT, 0, i32::MIN, i32::MAX)),
