@@ -86,8 +86,12 @@ pub trait Caller: Sync {
     fn session(&self) -> u32;
     /// Sends a signal to every process of a group; false when the group is empty.
     fn signal_group(&self, pgrp: u32, signal: u32) -> bool;
-    /// Whether terminal job control must not stop the caller: it ignores or blocks `signal`, or its group is orphaned.
+    /// Whether terminal job control does not stop the caller since it ignores or blocks `signal`.
     fn job_signal_ignored(&self, signal: u32) -> bool;
+    /// Whether nobody would continue the caller's group if it stopped.
+    fn is_group_orphaned(&self) -> bool {
+        false
+    }
     /// The session of a live process group, for TIOCSPGRP.
     fn session_of_group(&self, pgrp: u32) -> Option<u32>;
     /// The caller's controlling terminal, and its change for the whole session (session leaders only; the caller checks).

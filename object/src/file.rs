@@ -140,9 +140,10 @@ pub trait File: Send + Sync + Any {
     fn wait_limit(&self, _write: bool) -> Option<u64> {
         None
     }
-    /// Whether the caller may read or write now: terminals stop background jobs here (SIGTTIN, SIGTTOU).
-    fn job_control(&self, _caller: &dyn Caller, _write: bool) -> Result<()> {
-        Ok(())
+    /// Asked of a stream before it is read or written: terminals stop background jobs here (SIGTTIN, SIGTTOU). Returns how many bytes a
+    /// read that waits goes on for, unless its buffer is full before (SO_RCVLOWAT).
+    fn before_transfer(&self, _caller: &dyn Caller, _write: bool) -> Result<usize> {
+        Ok(1)
     }
     /// What a wait that ran into [`File::wait_limit`] returns.
     fn timed_out(&self, _write: bool) -> Result<usize> {

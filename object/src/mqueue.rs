@@ -196,7 +196,7 @@ pub struct OpenQueue<'a> {
     pub create: bool,
     pub exclusive: bool,
     /// [`READ`] and [`WRITE`].
-    pub want: u32,
+    pub want: Option<u32>,
     /// Permission bits of a new queue, its capacity and its messages' size.
     pub mode: u32,
     pub most: usize,
@@ -216,7 +216,7 @@ impl MessageQueues {
             if how.create && how.exclusive {
                 return Err(Errno::EEXIST);
             }
-            access::check(&queue.perm, cred, how.want)?;
+            access::check(&queue.perm, cred, how.want.ok_or(Errno::EINVAL)?)?;
             return Ok(queue.clone());
         }
         if !how.create {
@@ -319,12 +319,13 @@ impl File for QueueFile {
     }
 }
 
-/// The rights an access mode (O_RDONLY, O_WRONLY or O_RDWR) asks for.
-pub fn rights(mode: u32) -> u32 {
+/// The rights an access mode (O_RDONLY, O_WRONLY or O_RDWR) asks for; `None` for another.
+pub fn rights(mode: u32) -> Option<u32> {
     match mode {
-        0 => READ,
-        1 => WRITE,
-        _ => READ | WRITE,
+        0 => Some(READ),
+        1 => Some(WRITE),
+        2 => Some(READ | WRITE),
+        _ => None,
     }
 }
 
@@ -340,7 +341,8 @@ mod tests {
             assert_eq!(bytes, 3 * (4 + OVERHEAD));
             Ok::<Charge, Errno>(Box::new(()))
         };
-        let how = OpenQueue { name: b"q", create: true, exclusive: true, want: READ | WRITE, mode: 0o600, most: 3, size: 4 };
+        let how =
+            OpenQueue { name: b"q", create: true, exclusive: true, want: Some(READ | WRITE), mode: 0o600, most: 3, size: 4 };
         let queue = queues.open(&how, &cred, free).unwrap();
         assert!(matches!(queues.open(&how, &cred, free), Err(Errno::EEXIST)));
         for (text, priority) in [(b"a", 1), (b"b", 5), (b"c", 5)] {

@@ -487,7 +487,7 @@ fn names_of_a_bind_are_checked_where_a_walk_through_the_cache_ends() {
     };
     let open = |path: &str, flags: u32| {
         let trusted = trusted(path).expect("the names are known by now");
-        let how = OpenHow { flags, mode: 0, resolve: Resolve::empty() };
+        let how = OpenHow { flags, mode: 0, umask: 0, resolve: Resolve::empty() };
         world.vfs.open_trusted(&world.who, &world.who.cred, &trusted, path.as_bytes(), &how)
     };
     let read = |path: &str| Ok::<_, Errno>(world.read_open(&*open(path, flags::O_RDONLY)?));

@@ -56,7 +56,7 @@ impl World {
 
     fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
         let start = Start { root: self.root.clone(), base: self.root.clone() };
-        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
+        let how = OpenHow { flags, mode: 0o644, umask: 0, resolve: Resolve::empty() };
         self.vfs.open(&self.who, &start, path.as_bytes(), &how)
     }
 

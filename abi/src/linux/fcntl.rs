@@ -44,6 +44,7 @@ pub mod falloc {
     pub const COLLAPSE_RANGE: u32 = 8;
     pub const ZERO_RANGE: u32 = 0x10;
     pub const INSERT_RANGE: u32 = 0x20;
+    pub const UNSHARE_RANGE: u32 = 0x40;
 }
 
 /// preadv2(2) and pwritev2(2): RWF_*.

@@ -329,6 +329,7 @@ pub mod ioctl {
     pub const SIOCGIFNAME: u32 = 0x8910;
     pub const SIOCGIFCONF: u32 = 0x8912;
     pub const SIOCGIFFLAGS: u32 = 0x8913;
+    pub const SIOCSIFFLAGS: u32 = 0x8914;
     pub const SIOCGIFADDR: u32 = 0x8915;
     pub const SIOCGIFDSTADDR: u32 = 0x8917;
     pub const SIOCGIFBRDADDR: u32 = 0x8919;

@@ -20,6 +20,10 @@ pub const GET_SECUREBITS: u32 = 27;
 pub const SET_SECUREBITS: u32 = 28;
 pub const SET_TIMERSLACK: u32 = 29;
 pub const GET_TIMERSLACK: u32 = 30;
+pub const TASK_PERF_EVENTS_DISABLE: u32 = 31;
+pub const TASK_PERF_EVENTS_ENABLE: u32 = 32;
+pub const MCE_KILL: u32 = 33;
+pub const MCE_KILL_GET: u32 = 34;
 pub const SET_MM: u32 = 35;
 pub const SET_CHILD_SUBREAPER: u32 = 36;
 pub const GET_CHILD_SUBREAPER: u32 = 37;
@@ -31,15 +35,28 @@ pub const GET_THP_DISABLE: u32 = 42;
 pub const CAP_AMBIENT: u32 = 47;
 pub const GET_SPECULATION_CTRL: u32 = 52;
 pub const SET_SPECULATION_CTRL: u32 = 53;
+pub const SET_IO_FLUSHER: u32 = 57;
+pub const GET_IO_FLUSHER: u32 = 58;
 pub const SET_SYSCALL_USER_DISPATCH: u32 = 59;
 pub const SET_MDWE: u32 = 65;
 pub const GET_MDWE: u32 = 66;
+pub const SET_MEMORY_MERGE: u32 = 67;
+pub const GET_MEMORY_MERGE: u32 = 68;
 pub const GET_AUXV: u32 = 0x4155_5856;
 pub const SET_VMA: u32 = 0x5356_4d41;
 
 /// What SET_SYSCALL_USER_DISPATCH switches to.
 pub const SYS_DISPATCH_OFF: usize = 0;
 pub const SYS_DISPATCH_ON: usize = 1;
+
+/// PR_MCE_KILL: what is done, and the policies there are.
+pub mod mce {
+    pub const CLEAR: usize = 0;
+    pub const SET: usize = 1;
+    pub const LATE: u32 = 0;
+    pub const EARLY: u32 = 1;
+    pub const DEFAULT: u32 = 2;
+}
 
 /// What SET_MDWE sets: no memory becomes executable that was not, and no child or later program inherits that.
 pub const MDWE_REFUSE_EXEC_GAIN: u32 = 1;

@@ -380,6 +380,7 @@ pub mod op {
     pub const FGETXATTR: u8 = 43;
     pub const GETXATTR: u8 = 44;
     pub const SOCKET: u8 = 45;
+    pub const URING_CMD: u8 = 46;
     pub const SEND_ZC: u8 = 47;
     pub const SENDMSG_ZC: u8 = 48;
     pub const READ_MULTISHOT: u8 = 49;
@@ -427,6 +428,13 @@ pub mod flag {
     pub const ACCEPT_POLL_FIRST: u16 = 1 << 2;
     pub const MSG_DATA: u64 = 0;
     pub const MSG_SEND_FD: u64 = 1;
+    /// Flags of IORING_OP_URING_CMD: a registered buffer, and several completions.
+    pub const URING_CMD_FLAGS: u32 = 3;
+    /// Its commands of sockets (SOCKET_URING_OP_*).
+    pub const SOCKET_SIOCINQ: u32 = 0;
+    pub const SOCKET_SIOCOUTQ: u32 = 1;
+    pub const SOCKET_GETSOCKOPT: u32 = 2;
+    pub const SOCKET_SETSOCKOPT: u32 = 3;
     pub const MSG_CQE_SKIP: u32 = 1;
     pub const MSG_FLAGS_PASS: u32 = 1 << 1;
     pub const SPLICE_FD_IN_FIXED: u32 = 1 << 31;

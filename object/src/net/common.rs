@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::net::{Linger, SockTxtime, af, bpf, so, sock, stamping};
+use janua_abi::linux::time::COARSE;
 use janua_abi::linux::time::clock::MONOTONIC;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
@@ -275,6 +276,9 @@ impl Common {
             _ => {}
         }
         let number = int(value)?;
+        if self.lacks(name) || name == so::REUSEPORT && number != 0 && !self.is_inet() {
+            return Err(Errno::EOPNOTSUPP);
+        }
         match name {
             so::DEBUG if number != 0 && !cred.capable(cap::NET_ADMIN) => Err(Errno::EACCES),
             _ if name < 64 && FLAGS & (1 << name) != 0 => {
@@ -323,6 +327,15 @@ impl Common {
             so::PEEK_OFF | so::ZEROCOPY => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::ENOPROTOOPT),
         }
+    }
+
+    fn is_inet(&self) -> bool {
+        matches!(self.family, af::INET | af::INET6)
+    }
+
+    /// Whether the option is one of other families.
+    fn lacks(&self, name: u32) -> bool {
+        name == so::PASSCRED && self.is_inet()
     }
 
     /// Nothing that leaves by the loopback interface is paced, but the protocol of streams itself would do it on Linux, and does not here.
@@ -415,6 +428,7 @@ impl Common {
             so::TIMESTAMPING => return Ok([self.stamping.load(Ordering::Relaxed), 0].as_bytes().to_vec()),
             so::TXTIME => return Ok(self.txtime.lock().as_bytes().to_vec()),
             so::BPF_EXTENSIONS => bpf::AD_MAX,
+            _ if self.lacks(name) => return Err(Errno::EOPNOTSUPP),
             _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),
             _ => return Err(Errno::ENOPROTOOPT),
         };
@@ -427,7 +441,7 @@ pub fn int(value: &[u8]) -> Result<i32> {
     value.get(..4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL)
 }
 
-/// Stores a `struct timeval`: zero is no limit, EDOM for microseconds out of range.
+/// Stores a `struct timeval`, rounded up to whole ticks: zero is no limit, EDOM for microseconds out of range.
 fn set_timeout(to: &AtomicU64, value: &[u8]) -> Result<()> {
     let (time, _) = <[i64; 2]>::read_from_prefix(value).map_err(|_| Errno::EINVAL)?;
     let [seconds, micros] = time;
@@ -437,7 +451,7 @@ fn set_timeout(to: &AtomicU64, value: &[u8]) -> Result<()> {
     let nanos = match seconds {
         ..0 => 0,
         0 if micros == 0 => FOREVER,
-        _ => (seconds as u64).saturating_mul(1_000_000_000).saturating_add(micros as u64 * 1000),
+        _ => (seconds as u64).saturating_mul(1_000_000_000).saturating_add((micros as u64 * 1000).next_multiple_of(COARSE)),
     };
     to.store(nanos, Ordering::Relaxed);
     Ok(())
@@ -482,6 +496,8 @@ mod tests {
         set(1, 500_000).unwrap();
         assert_eq!(socket.wait_limit(false), Some(1_500_000_000));
         assert_eq!(socket.get_option(so::RCVTIMEO, false, 16).unwrap(), [1i64, 500_000].as_bytes());
+        set(0, 4001).unwrap();
+        assert_eq!(socket.wait_limit(false), Some(8_000_000));
         assert_eq!(set(0, 1_000_000), Err(Errno::EDOM));
         set(0, 0).unwrap();
         assert_eq!(socket.wait_limit(false), None);

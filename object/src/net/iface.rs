@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
 use crate::net::addr::SockAddr;
+use crate::net::common::cap;
 
 /// Its index.
 pub const INDEX: u32 = 1;
@@ -18,6 +19,8 @@ pub const MTU: u32 = 65536;
 pub const TX_QUEUE: u32 = 1000;
 /// IFF_UP | IFF_LOOPBACK | IFF_RUNNING.
 pub const FLAGS: u32 = 0x1 | 0x8 | 0x40;
+/// Flags that can be set: IFF_UP, IFF_DEBUG, IFF_NOTRAILERS, IFF_NOARP, IFF_PROMISC, IFF_ALLMULTI, IFF_MULTICAST, IFF_PORTSEL, IFF_AUTOMEDIA, IFF_DYNAMIC.
+pub const SETTABLE: u32 = 0x1 | 0x4 | 0x20 | 0x80 | 0x100 | 0x200 | 0x1000 | 0x2000 | 0x4000 | 0x8000;
 /// IFF_LOWER_UP, which only netlink reports.
 pub const LOWER_UP: u32 = 0x1_0000;
 /// ARPHRD_LOOPBACK.
@@ -43,8 +46,10 @@ pub fn ioctl(caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
     }
     // The SIOCSIF* requests of this block, all of which change something.
     if matches!(request, 0x8914 | 0x8916 | 0x8918 | 0x891a | 0x891c | 0x891e | 0x8922..=0x8926 | 0x8943 | 0x8971) {
-        read_request(caller, arg)?;
-        return Err(Errno::EPERM);
+        let req = read_request(caller, arg)?;
+        let flags = u32::from(u16::from_ne_bytes([req.value[0], req.value[1]]));
+        let same = request == ioctl::SIOCSIFFLAGS && req.name == name_field() && (flags ^ FLAGS) & SETTABLE == 0;
+        return if same && caller.cred().capable(cap::NET_ADMIN) { Ok(0) } else { Err(Errno::EPERM) };
     }
     if !matches!(
         request,

@@ -222,6 +222,10 @@ impl File for SocketFile {
         self.socket.common().kind == sock::STREAM
     }
 
+    fn before_transfer(&self, _caller: &dyn Caller, _write: bool) -> Result<usize> {
+        Ok(self.socket.common().rcvlowat.load(Ordering::Relaxed))
+    }
+
     fn wait_limit(&self, write: bool) -> Option<u64> {
         self.socket.common().wait_limit(write)
     }

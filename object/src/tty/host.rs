@@ -15,6 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::Terminal;
 use super::job::Job;
+use super::pty::CHANGES;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile};
 use crate::hostfile::HostFile;
@@ -75,11 +76,13 @@ pub struct HostTty {
 }
 
 impl File for HostTty {
-    fn job_control(&self, caller: &dyn Caller, write: bool) -> Result<()> {
+    fn before_transfer(&self, caller: &dyn Caller, write: bool) -> Result<usize> {
         if !write {
-            return self.console.job.check_read(caller);
+            self.console.job.check_read(caller)?;
+        } else if self.console.termios()?.lflag & lflag::TOSTOP != 0 {
+            self.console.job.check_change(caller)?;
         }
-        if self.console.termios()?.lflag & lflag::TOSTOP != 0 { self.console.job.check_change(caller) } else { Ok(()) }
+        Ok(1)
     }
     fn read(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         self.bytes.read(file, caller, buf, offset)
@@ -94,8 +97,11 @@ impl File for HostTty {
         true
     }
 
-    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+    fn ioctl(&self, file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         let console = &self.console;
+        if CHANGES.contains(&request) {
+            console.job.check_change(caller)?;
+        }
         let (host, fd, user) = (console.host, console.fd, caller.user());
         match request {
             request::TCGETS => UserPtr::new(arg).write(user, &console.termios()?).map(|()| 0),
@@ -139,7 +145,7 @@ impl File for HostTty {
             request::TIOCSTI => Err(Errno::EIO),
             _ => {
                 let terminal = || -> Arc<dyn Terminal> { console.clone() };
-                console.job.ioctl(caller, &terminal, request, arg, false).unwrap_or(Err(Errno::ENOTTY))
+                console.job.ioctl((caller, file), &terminal, request, arg, false).unwrap_or(Err(Errno::ENOTTY))
             }
         }
     }

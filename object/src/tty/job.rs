@@ -11,11 +11,17 @@ use janua_rt::Mutex;
 
 use super::{Controlling, Terminal};
 use crate::caller::Caller;
+use crate::file::{OpenFile, flags};
 
 #[derive(Clone, Copy, Default)]
 struct State {
     session: u32,
     foreground: u32,
+}
+
+/// Whether a file with these flags is open for reading.
+fn reads(open: u32) -> bool {
+    open & flags::O_ACCMODE != flags::O_WRONLY
 }
 
 /// The job-control state of a terminal.
@@ -49,7 +55,7 @@ impl Job {
     /// Whether the caller is a background process of this terminal.
     fn in_background(&self, caller: &dyn Caller) -> bool {
         let state = *self.state.lock();
-        state.session != 0 && state.session == caller.session() && state.foreground != caller.pgrp()
+        state.session != 0 && state.session == caller.session() && ![0, caller.pgrp()].contains(&state.foreground)
     }
 
     /// A read from the background stops the reader (SIGTTIN); where that cannot be, EIO.
@@ -57,25 +63,31 @@ impl Job {
         if !self.in_background(caller) {
             return Ok(());
         }
-        if caller.job_signal_ignored(SIGTTIN) {
+        if caller.job_signal_ignored(SIGTTIN) || caller.is_group_orphaned() {
             return Err(Errno::EIO);
         }
         caller.signal_group(caller.pgrp(), SIGTTIN);
         Err(Errno::ERESTARTSYS)
     }
 
-    /// A change from the background stops its maker (SIGTTOU), unless that is ignored or blocked.
+    /// A change from the background stops its maker (SIGTTOU), unless that is ignored or blocked; where it cannot be, EIO.
     pub fn check_change(&self, caller: &dyn Caller) -> Result<()> {
         if !self.in_background(caller) || caller.job_signal_ignored(SIGTTOU) {
             return Ok(());
+        }
+        if caller.is_group_orphaned() {
+            return Err(Errno::EIO);
         }
         caller.signal_group(caller.pgrp(), SIGTTOU);
         Err(Errno::ERESTARTSYS)
     }
 
-    /// Makes `terminal` the caller's controlling terminal if it may be: a session leader without one, and a terminal without a
-    /// session.
-    pub fn take_at_open(&self, caller: &dyn Caller, terminal: Arc<dyn Terminal>) {
+    /// Makes `terminal` the caller's controlling terminal if it may be: a session leader without one, a terminal without a
+    /// session, and opened for reading.
+    pub fn take_at_open(&self, caller: &dyn Caller, terminal: Arc<dyn Terminal>, open: u32) {
+        if open & flags::O_NOCTTY != 0 || !reads(open) {
+            return;
+        }
         let free = self.state.lock().session == 0;
         if free && caller.is_session_leader() && caller.terminal().is_none() {
             self.set(caller.session(), caller.pgrp());
@@ -92,7 +104,7 @@ impl Job {
     /// may look at the other side's group.
     pub fn ioctl(
         &self,
-        caller: &dyn Caller,
+        (caller, file): (&dyn Caller, &OpenFile),
         terminal: &dyn Fn() -> Arc<dyn Terminal>,
         request: u32,
         arg: usize,
@@ -102,7 +114,7 @@ impl Job {
             request::TIOCGPGRP => self.get(caller, arg, master, |state| state.foreground),
             request::TIOCGSID => self.get(caller, arg, master, |state| state.session),
             request::TIOCSPGRP => self.set_foreground(caller, arg),
-            request::TIOCSCTTY => self.become_controlling(caller, terminal, arg),
+            request::TIOCSCTTY => self.become_controlling(caller, reads(file.flags()), terminal, arg),
             request::TIOCNOTTY => self.give_up(caller),
             _ => return None,
         })
@@ -120,7 +132,8 @@ impl Job {
         if !self.is_mine(caller) {
             return Err(Errno::ENOTTY);
         }
-        self.check_change(caller)?;
+        // One that cannot be stopped has no terminal to give away.
+        self.check_change(caller).map_err(|errno| if errno == Errno::EIO { Errno::ENOTTY } else { errno })?;
         let pgrp = UserPtr::<i32>::new(arg).read(caller.user())?;
         let pgrp = u32::try_from(pgrp).map_err(|_| Errno::EINVAL)?;
         match caller.session_of_group(pgrp) {
@@ -133,7 +146,13 @@ impl Job {
         }
     }
 
-    fn become_controlling(&self, caller: &dyn Caller, terminal: &dyn Fn() -> Arc<dyn Terminal>, arg: usize) -> Result<usize> {
+    fn become_controlling(
+        &self,
+        caller: &dyn Caller,
+        reads: bool,
+        terminal: &dyn Fn() -> Arc<dyn Terminal>,
+        arg: usize,
+    ) -> Result<usize> {
         if caller.is_session_leader() && self.session() == caller.session() {
             return Ok(0);
         }
@@ -142,6 +161,9 @@ impl Job {
         }
         // A terminal of another session can be stolen, by root who asks for it.
         if self.session() != 0 && !(arg == 1 && caller.cred().capable(CAP_SYS_ADMIN)) {
+            return Err(Errno::EPERM);
+        }
+        if !reads && !caller.cred().capable(CAP_SYS_ADMIN) {
             return Err(Errno::EPERM);
         }
         self.set(caller.session(), caller.pgrp());

@@ -20,7 +20,7 @@ use super::discipline::Discipline;
 use super::job::Job;
 use super::{GroupSignals, Terminal};
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile, flags};
+use crate::file::{Events, File, OpenFile};
 use crate::vfs::{Attr, FileKind, device};
 
 mod settings;
@@ -35,6 +35,17 @@ mod packet {
     pub const STOP: u8 = 4;
     pub const START: u8 = 8;
 }
+
+/// Requests, beside those for settings and the foreground, that are not for background processes.
+pub(super) const CHANGES: [u32; 7] = [
+    request::TCFLSH,
+    request::TCXONC,
+    request::TCSBRK,
+    request::TCSBRKP,
+    request::TIOCSBRK,
+    request::TIOCCBRK,
+    request::TIOCSETD,
+];
 
 #[derive(Default)]
 struct State {
@@ -140,9 +151,7 @@ impl Pty {
     /// The slave's file for a caller that opens it with these flags, whose controlling terminal it may become.
     pub fn open_by(self: &Arc<Pty>, caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
         let file = self.open_slave(caller.cred().capable(CAP_SYS_ADMIN))?;
-        if open & flags::O_NOCTTY == 0 {
-            self.job.take_at_open(caller, self.clone());
-        }
+        self.job.take_at_open(caller, self.clone(), open);
         Ok(file)
     }
 
@@ -208,8 +217,20 @@ impl Pty {
     }
 
     /// Requests both sides know; `None` for all others.
-    fn common(self: &Arc<Pty>, caller: &dyn Caller, request: u32, arg: usize, master: bool) -> Option<Result<usize>> {
+    fn common(
+        self: &Arc<Pty>,
+        (caller, file): (&dyn Caller, &OpenFile),
+        request: u32,
+        arg: usize,
+        master: bool,
+    ) -> Option<Result<usize>> {
         let user = caller.user();
+        if CHANGES.contains(&request)
+            && !master
+            && let Err(errno) = self.job.check_change(caller)
+        {
+            return Some(Err(errno));
+        }
         let done = |result: Result<()>| Some(result.map(|()| 0));
         match request {
             request::TIOCGWINSZ => {
@@ -245,7 +266,7 @@ impl Pty {
             request::TIOCSTI => Some(Err(Errno::EIO)),
             _ => self.settings(caller, request, arg, master).or_else(|| {
                 let terminal = || -> Arc<dyn Terminal> { self.clone() };
-                self.job.ioctl(caller, &terminal, request, arg, master)
+                self.job.ioctl((caller, file), &terminal, request, arg, master)
             }),
         }
     }
@@ -368,12 +389,13 @@ impl Drop for Slave {
 }
 
 impl File for Slave {
-    fn job_control(&self, caller: &dyn Caller, write: bool) -> Result<()> {
+    fn before_transfer(&self, caller: &dyn Caller, write: bool) -> Result<usize> {
         if !write {
-            return self.pty.job.check_read(caller);
+            self.pty.job.check_read(caller)?;
+        } else if self.pty.state.lock().line.termios.lflag & lflag::TOSTOP != 0 {
+            self.pty.job.check_change(caller)?;
         }
-        let stops = self.pty.state.lock().line.termios.lflag & lflag::TOSTOP != 0;
-        if stops { self.pty.job.check_change(caller) } else { Ok(()) }
+        Ok(1)
     }
 
     fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
@@ -452,11 +474,11 @@ impl File for Slave {
         if write { Err(Errno::EAGAIN) } else { Ok(0) }
     }
 
-    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+    fn ioctl(&self, file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         if !self.pty.state.lock().master_open {
             return Err(Errno::EIO);
         }
-        if let Some(result) = self.pty.common(caller, request, arg, false) {
+        if let Some(result) = self.pty.common((caller, file), request, arg, false) {
             return result;
         }
         let value = match request {
@@ -569,7 +591,6 @@ impl File for Master {
     }
 
     fn ioctl(&self, file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
-        let _ = file;
         let user = caller.user();
         let pty = &self.pty;
         let word = UserPtr::<u32>::new(arg);
@@ -597,7 +618,7 @@ impl File for Master {
                 let held = pty.state.lock().line.readable() as u32;
                 word.write(user, &held).map(|()| 0)
             }
-            _ => pty.common(caller, request, arg, true).unwrap_or(Err(Errno::ENOTTY)),
+            _ => pty.common((caller, file), request, arg, true).unwrap_or(Err(Errno::ENOTTY)),
         }
     }
 

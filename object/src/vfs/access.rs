@@ -91,14 +91,34 @@ pub fn inherit(dir: &Perm, mode: u32, cred: &Cred) -> (u32, u32) {
     if FileKind::of_mode(mode) == Some(FileKind::Directory) {
         return (mode | S_ISGID, dir.gid);
     }
-    let foreign = mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP && !cred.in_group(dir.gid) && !cred.capable(CAP_FSETID);
-    (if foreign { mode & !S_ISGID } else { mode }, dir.gid)
+    (if lends_group(mode) && !may_lend(dir, cred) { mode & !S_ISGID } else { mode }, dir.gid)
+}
+
+/// Whether who runs a file gets the rights of its group.
+fn lends_group(mode: u32) -> bool {
+    mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP
+}
+
+/// Whether `cred` may make files that lend the rights of the directory's group.
+fn may_lend(dir: &Perm, cred: &Cred) -> bool {
+    cred.in_group(dir.gid) || cred.capable(CAP_FSETID)
+}
+
+/// The mode asked for of a new file, no directory, in `dir`, without the umask. That it is not to lend the rights of the directory's
+/// group is found before the umask takes away the bit by which it would: chmod(2) could bring that back.
+pub fn new_mode(dir: &dyn Inode, mode: u32, umask: u32, cred: &Cred) -> Result<u32> {
+    if !lends_group(mode) || umask & S_IXGRP == 0 {
+        return Ok(mode & !umask);
+    }
+    let perm = dir.perm()?;
+    let refused = perm.mode & S_ISGID != 0 && !may_lend(&perm, cred);
+    Ok(mode & !umask & if refused { !S_ISGID } else { !0 })
 }
 
 /// A mode without the bits that lend rights to who runs the file, when that is another.
 pub fn without_set_id(mode: u32) -> Option<u32> {
     let mut kill = mode & S_ISUID;
-    if mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP {
+    if lends_group(mode) {
         kill |= S_ISGID;
     }
     (kill != 0).then_some(mode & !kill)

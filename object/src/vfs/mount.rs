@@ -196,6 +196,8 @@ struct Table {
 /// All mounts.
 pub(super) struct Mounts {
     table: RwLock<Table>,
+    /// Held by who has a list of them that is no use.
+    listing: RwLock<()>,
     next_id: AtomicU64,
     changes: Changes,
 }
@@ -288,7 +290,12 @@ fn check_place(mount: &Mount, at: &Path) -> Result<()> {
 
 impl Mounts {
     pub fn new() -> Mounts {
-        Mounts { table: RwLock::new(Table::default()), next_id: AtomicU64::new(1), changes: Changes::default() }
+        Mounts {
+            table: RwLock::new(Table::default()),
+            listing: RwLock::new(()),
+            next_id: AtomicU64::new(1),
+            changes: Changes::default(),
+        }
     }
 
     fn id(&self) -> u64 {
@@ -446,6 +453,22 @@ impl Vfs {
     /// Changes of the mounts.
     pub fn mount_changes(&self) -> &Changes {
         &self.mounts.changes
+    }
+
+    /// Does something with a list of all mounts that counts as no use of them: [`Vfs::detach_unused`] waits for its end.
+    pub fn list_mounts<T>(&self, act: impl FnOnce(Vec<Arc<Mount>>) -> T) -> T {
+        let _listing = self.mounts.listing.read();
+        act(self.mounts())
+    }
+
+    /// Takes a mount off its place, unless it is held by more than the table and `own` others. EBUSY.
+    pub fn detach_unused(&self, mount: &Arc<Mount>, own: usize) -> Result<()> {
+        /// What the table has of it: its two indices.
+        const TABLE: usize = 2;
+        let listing = self.mounts.listing.write();
+        let unused = Arc::strong_count(mount) <= TABLE + own;
+        drop(listing);
+        if unused { self.detach(mount, false) } else { Err(Errno::EBUSY) }
     }
 
     /// All mounts, oldest first.

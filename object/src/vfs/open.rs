@@ -26,8 +26,9 @@ use crate::vfs::watch::event;
 pub struct OpenHow {
     /// O_* flags, checked for sense by the call.
     pub flags: u32,
-    /// Permission bits of a new file, the umask already taken off.
+    /// Permission bits of a new file, and which of them it does not get.
     pub mode: u32,
+    pub umask: u32,
     pub resolve: Resolve,
 }
 
@@ -43,7 +44,8 @@ impl Vfs {
         let follow = open & flags::O_NOFOLLOW == 0 && open & (flags::O_CREAT | flags::O_EXCL) != flags::O_CREAT | flags::O_EXCL;
         if open & flags::O_TMPFILE == flags::O_TMPFILE {
             let dir = walk.whole(path, follow)?;
-            let file = self.make_unnamed(walk.who(), &dir, FileKind::Regular as u32 | how.mode, open & flags::O_EXCL == 0)?;
+            let mode = FileKind::Regular as u32 | access::new_mode(&**dir.inode(), how.mode, how.umask, &cred)?;
+            let file = self.make_unnamed(walk.who(), &dir, mode, open & flags::O_EXCL == 0)?;
             return self.open_made(caller, file, open);
         }
         if open & flags::O_CREAT == 0 {
@@ -72,7 +74,8 @@ impl Vfs {
                 },
                 Ok(found) => return self.open_found_in(caller, &cred, Some(&parent.dir), found, how, None),
                 Err(Errno::ENOENT) => {
-                    let make = Make::Node { mode: FileKind::Regular as u32 | how.mode, rdev: 0 };
+                    let mode = access::new_mode(&**parent.dir.inode(), how.mode, how.umask, &cred)?;
+                    let make = Make::Node { mode: FileKind::Regular as u32 | mode, rdev: 0 };
                     match self.make(walk.who(), &parent.dir, name, &make) {
                         Ok(made) => {
                             let file = self.open_made(caller, made, open)?;

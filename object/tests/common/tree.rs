@@ -55,7 +55,7 @@ impl Tree {
     }
 
     pub fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
-        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
+        let how = OpenHow { flags, mode: 0o644, umask: 0, resolve: Resolve::empty() };
         self.vfs.open(&self.who, &self.start(), path.as_bytes(), &how)
     }
 

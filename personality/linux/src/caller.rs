@@ -69,10 +69,11 @@ impl Caller for ThisThread<'_> {
     fn job_signal_ignored(&self, number: u32) -> bool {
         let set = SigSet::of(number);
         let ignored = self.0.process().actions().get(number).handler == janua_abi::linux::signal::SIG_IGN;
-        ignored || !self.0.signals.blocked().and(set).is_empty() || {
-            let tree = self.0.kernel.tree.lock();
-            tree.is_orphaned(self.pgrp())
-        }
+        ignored || !self.0.signals.blocked().and(set).is_empty()
+    }
+
+    fn is_group_orphaned(&self) -> bool {
+        self.0.kernel.tree.lock().is_orphaned(self.pgrp())
     }
 
     fn session_of_group(&self, pgrp: u32) -> Option<u32> {

@@ -10,7 +10,7 @@ macro_rules! with_generic {
             $($own)*
             424 pidfd_send_signal(pidfd: Fd, signal: Signal, info: UserPtr<$info>, flags: u32) => plain crate::signal::kill::pidfd_send_signal, task, Full;
             425 io_uring_setup(entries: u32, params: UserPtr<janua_abi::linux::uring::Params>) => plain crate::uring::io_uring_setup, home, Partial("no file does polled i/o (IOPOLL), no rings in the program's memory (NO_MMAP)");
-            426 io_uring_enter(fd: u32, to_submit: u32, min_complete: u32, flags: u32, arg: usize, arg_size: usize) => wait crate::uring::io_uring_enter, home, Partial("what a submission points to is read when its operation begins; files on a disk are read and written before it returns; no commands of devices, bundles, bundled or vectored transfers from registered buffers; sends without a copy (SEND_ZC) copy");
+            426 io_uring_enter(fd: u32, to_submit: u32, min_complete: u32, flags: u32, arg: usize, arg_size: usize) => wait crate::uring::io_uring_enter, home, Partial("what a submission points to is read when its operation begins; files on a disk are read and written before it returns; no commands but those of sockets, no bundles, bundled or vectored transfers from registered buffers; sends without a copy (SEND_ZC) copy");
             427 io_uring_register(fd: u32, opcode: u32, arg: usize, count: u32) => plain crate::uring::io_uring_register, home, Partial("registered buffers are ranges, not held in memory; no workers to limit or place (IOWQ_*), no rings of buffers that the kernel maps");
             428 open_tree() => missing, home, Missing("mounts are made with mount(2)");
             429 move_mount() => missing, home, Missing("mounts are made with mount(2)");

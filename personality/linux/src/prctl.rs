@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use alloc::sync::Arc;
 
-use janua_abi::linux::prctl::spec;
+use janua_abi::linux::prctl::{mce, spec};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{UserPtr, UserStr};
@@ -55,6 +55,14 @@ pub mod pr {
             SET_SECUREBITS => "SET_SECUREBITS",
             SET_TIMERSLACK => "SET_TIMERSLACK",
             GET_TIMERSLACK => "GET_TIMERSLACK",
+            TASK_PERF_EVENTS_DISABLE => "TASK_PERF_EVENTS_DISABLE",
+            TASK_PERF_EVENTS_ENABLE => "TASK_PERF_EVENTS_ENABLE",
+            MCE_KILL => "MCE_KILL",
+            MCE_KILL_GET => "MCE_KILL_GET",
+            SET_IO_FLUSHER => "SET_IO_FLUSHER",
+            GET_IO_FLUSHER => "GET_IO_FLUSHER",
+            SET_MEMORY_MERGE => "SET_MEMORY_MERGE",
+            GET_MEMORY_MERGE => "GET_MEMORY_MERGE",
             SET_MM => "SET_MM",
             SET_CHILD_SUBREAPER => "SET_CHILD_SUBREAPER",
             GET_CHILD_SUBREAPER => "GET_CHILD_SUBREAPER",
@@ -145,6 +153,9 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
             no_more(&[c, d])?;
             set_speculation(a, b)
         }
+        // A thread has no events: perf_event_open(2) is missing.
+        pr::TASK_PERF_EVENTS_DISABLE | pr::TASK_PERF_EVENTS_ENABLE => Ok(0),
+        pr::SET_IO_FLUSHER | pr::GET_IO_FLUSHER => io_flusher(thread, option.0 == pr::SET_IO_FLUSHER, [a, b, c, d]),
         pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
         _ => of_memory(thread, option, [a, b, c, d]),
     }
@@ -154,6 +165,14 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
 fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> Result<usize> {
     let settings = &thread.process().settings;
     match option.0 {
+        pr::MCE_KILL => {
+            no_more(&[c, d])?;
+            set_memory_error_policy(thread, a, b)
+        }
+        pr::MCE_KILL_GET => {
+            no_more(&[a, b, c, d])?;
+            Ok(thread.memory_errors.load(Ordering::Relaxed) as usize)
+        }
         pr::SET_MM if !thread.cred().capable(task::CAP_SYS_RESOURCE) => Err(Errno::EPERM),
         pr::SET_THP_DISABLE => {
             no_more(&[b, c, d])?;
@@ -163,6 +182,16 @@ fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> 
         pr::GET_THP_DISABLE => {
             no_more(&[a, b, c, d])?;
             Ok(usize::from(settings.thp_disable.load(Ordering::Relaxed)))
+        }
+        // What is merged is up to the host; like Linux where it merges nothing, the wish is kept.
+        pr::SET_MEMORY_MERGE => {
+            no_more(&[b, c, d])?;
+            settings.merges_memory.store(a != 0, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_MEMORY_MERGE => {
+            no_more(&[a, b, c, d])?;
+            Ok(usize::from(settings.merges_memory.load(Ordering::Relaxed)))
         }
         pr::SET_MDWE => {
             no_more(&[b, c, d])?;
@@ -180,6 +209,39 @@ fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> 
         pr::SET_VMA => name_memory(thread, a, b, c, UserStr(d)),
         _ => Err(Errno::EINVAL),
     }
+}
+
+/// PR_MCE_KILL: when the thread would be notified of memory that has failed. None ever does here.
+fn set_memory_error_policy(thread: &Thread, what: usize, policy: usize) -> Result<usize> {
+    let policy = match (what, u32::try_from(policy)) {
+        (mce::CLEAR, Ok(0)) => mce::DEFAULT,
+        (mce::SET, Ok(policy @ (mce::LATE | mce::EARLY | mce::DEFAULT))) => policy,
+        (mce::SET, _) => {
+            // Linux notes that there is a policy before it looks which.
+            let _ = thread.memory_errors.compare_exchange(mce::DEFAULT, mce::LATE, Ordering::Relaxed, Ordering::Relaxed);
+            return Err(Errno::EINVAL);
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    thread.memory_errors.store(policy, Ordering::Relaxed);
+    Ok(0)
+}
+
+/// PR_SET_IO_FLUSHER, PR_GET_IO_FLUSHER: a thread that files are written by. Memory is never short in a way that it would wait for itself.
+fn io_flusher(thread: &Thread, set: bool, [on, b, c, d]: [usize; 4]) -> Result<usize> {
+    if !thread.cred().capable(task::CAP_SYS_RESOURCE) {
+        return Err(Errno::EPERM);
+    }
+    no_more(&[b, c, d])?;
+    if !set {
+        no_more(&[on])?;
+        return Ok(usize::from(thread.io_flusher.load(Ordering::Relaxed)));
+    }
+    if on > 1 {
+        return Err(Errno::EINVAL);
+    }
+    thread.io_flusher.store(on == 1, Ordering::Relaxed);
+    Ok(0)
 }
 
 /// Arguments that an option does not have.

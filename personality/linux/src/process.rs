@@ -215,6 +215,8 @@ pub struct Settings {
     pub subreaper: AtomicBool,
     /// PR_SET_THP_DISABLE.
     pub thp_disable: AtomicBool,
+    /// PR_SET_MEMORY_MERGE
+    pub merges_memory: AtomicBool,
     /// Has called exec since fork: its parent may no longer change its group.
     pub has_execed: AtomicBool,
     /// Nice value (setpriority(2)).
@@ -237,6 +239,7 @@ impl Default for Settings {
             dumpable: AtomicU32::new(1),
             subreaper: AtomicBool::new(false),
             thp_disable: AtomicBool::new(false),
+            merges_memory: AtomicBool::new(false),
             has_execed: AtomicBool::new(false),
             nice: AtomicI32::new(0),
             personality: AtomicU32::new(0),
@@ -254,6 +257,7 @@ impl Settings {
         let settings = Settings::default();
         settings.dumpable.store(self.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.thp_disable.store(self.thp_disable.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.merges_memory.store(self.merges_memory.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.nice.store(self.nice.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.oom_score_adj.store(self.oom_score_adj.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -4,6 +4,7 @@ use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::prctl::mce;
 use janua_abi::linux::signal::StackT;
 use janua_kernel::signal::SigSet;
 use janua_object::Cred;
@@ -54,6 +55,10 @@ pub struct ThreadState {
     pub death_signal: AtomicU32,
     /// PR_SET_TIMERSLACK, nanoseconds.
     pub timer_slack: AtomicU64,
+    /// PR_MCE_KILL: how it would be notified of memory that has failed.
+    pub memory_errors: AtomicU32,
+    /// PR_SET_IO_FLUSHER
+    pub io_flusher: AtomicBool,
     /// What 0 sets it to: that of the thread which made this one.
     pub default_slack: AtomicU64,
     pub sched: crate::sched::Sched,
@@ -152,6 +157,8 @@ impl ThreadState {
             vfork: Mutex::new(None),
             death_signal: AtomicU32::new(0),
             timer_slack: AtomicU64::new(TIMER_SLACK),
+            memory_errors: AtomicU32::new(mce::DEFAULT),
+            io_flusher: AtomicBool::new(false),
             default_slack: AtomicU64::new(TIMER_SLACK),
             sched: crate::sched::Sched::default(),
             futex: crate::futex::ThreadFutex::default(),

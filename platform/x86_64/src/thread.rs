@@ -64,6 +64,8 @@ pub struct Thread {
     pub ended: AtomicBool,
     /// Processor time used up to when it last began to run, and when that was.
     used: AtomicU64,
+    /// The most that [`Thread::used`] has returned.
+    shown: AtomicU64,
     since: AtomicU64,
     /// Page faults that brought a page, times it waited, and times the core was taken from it.
     pub faults: AtomicU64,
@@ -145,6 +147,7 @@ pub fn make(
         share: Share::new(),
         ended: AtomicBool::new(false),
         used: AtomicU64::new(0),
+        shown: AtomicU64::new(0),
         since: AtomicU64::new(STOPPED),
         faults: AtomicU64::new(0),
         waits: AtomicU64::new(0),
@@ -226,13 +229,15 @@ impl Thread {
         self.since.load(Ordering::Relaxed) != STOPPED
     }
 
-    /// Processor time used. While it runs elsewhere, this may be short of what it used since it last began.
+    /// Processor time used. While it begins or ends to run elsewhere, this may be short of what it used since it last began, but never of
+    /// what this has returned before: a call that asks may run on another core than its thread, which is about to sleep.
     pub fn used(&self) -> Nanos {
         let used = self.used.load(Ordering::Relaxed);
-        match self.since.load(Ordering::Relaxed) {
+        let now = match self.since.load(Ordering::Relaxed) {
             STOPPED => used,
             since => used + clock::now().saturating_sub(since),
-        }
+        };
+        self.shown.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
     /// Its run time, as the queues count it.

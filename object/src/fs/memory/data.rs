@@ -328,6 +328,10 @@ impl Data {
         if !keep {
             self.size = self.size.max(end);
         }
+        if kind == falloc::ZERO_RANGE {
+            // What is zero has its room all the same.
+            return self.allocate(space, mode & falloc::KEEP_SIZE, offset, len);
+        }
         Ok(())
     }
 

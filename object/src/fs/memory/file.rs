@@ -183,6 +183,10 @@ impl File for MemoryFile {
         match mode {
             falloc::COLLAPSE_RANGE if shared.moves_ranges => data.change().collapse(&shared.space, offset, len)?,
             falloc::INSERT_RANGE if shared.moves_ranges => data.change().insert(&shared.space, offset, len)?,
+            // As tmpfs has it.
+            _ if !shared.moves_ranges && mode & !(falloc::KEEP_SIZE | falloc::PUNCH_HOLE) != 0 => {
+                return Err(Errno::EOPNOTSUPP);
+            }
             _ => data.change().allocate(&shared.space, mode, offset, len)?,
         }
         self.wrote();

@@ -21,7 +21,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use janua_abi::linux::net::{In6Pktinfo, af, ip, ipv6, so, sock, sol};
+use janua_abi::linux::net::{In6Pktinfo, af, ip, ipv6, so, sock, sol, tcp as tcp_option};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Clock, Nanos};
 use janua_rt::Mutex;
@@ -270,6 +270,11 @@ impl Inet {
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
             (sol::IP, ip::OPTIONS) => Ok(Vec::new()),
+            (sol::TCP, tcp_option::MAXSEG) if own == level && connected => Ok(self.options.segment().to_ne_bytes().to_vec()),
+            // The clock of the time stamps, in milliseconds.
+            (sol::TCP, tcp_option::TIMESTAMP) if own == level => {
+                Ok(((self.stack.now() / 1_000_000) as u32).to_ne_bytes().to_vec())
+            }
             // Linux' error for a level the socket does not have; AF_INET6 has no such difference.
             _ if !self.is_v6() && level != sol::IP && level != own => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),

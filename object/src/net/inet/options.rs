@@ -47,7 +47,7 @@ const fn of(on: On, spec: Spec) -> Spec {
 const UNSET: i32 = -1;
 
 static SPECS: &[Spec] = &[
-    number(sol::IP, ip::TOS, 0, 0, 255),
+    number(sol::IP, ip::TOS, 0, i32::MIN, i32::MAX),
     number(sol::IP, ip::TTL, 64, UNSET, 255),
     flag(sol::IP, ip::RECVOPTS, 0),
     flag(sol::IP, ip::RETOPTS, 0),
@@ -79,7 +79,7 @@ static SPECS: &[Spec] = &[
     flag(sol::IPV6, ipv6::FREEBIND, 0),
     flag(sol::IPV6, ipv6::TRANSPARENT, 0),
     of(On::Stream, flag(sol::TCP, tcp::NODELAY, 0)),
-    of(On::Stream, number(sol::TCP, tcp::MAXSEG, 65483, 88, 32767)),
+    of(On::Stream, number(sol::TCP, tcp::MAXSEG, MSS_UNCONNECTED, 0, 32767)),
     of(On::Stream, flag(sol::TCP, tcp::CORK, 0)),
     of(On::Stream, number(sol::TCP, tcp::KEEPIDLE, 7200, 1, 32767)),
     of(On::Stream, number(sol::TCP, tcp::KEEPINTVL, 75, 1, 32767)),
@@ -87,11 +87,10 @@ static SPECS: &[Spec] = &[
     of(On::Stream, number(sol::TCP, tcp::SYNCNT, 6, 1, 127)),
     of(On::Stream, number(sol::TCP, tcp::LINGER2, 60, i32::MIN, i32::MAX)),
     of(On::Stream, number(sol::TCP, tcp::DEFER_ACCEPT, 0, i32::MIN, i32::MAX)),
-    of(On::Stream, number(sol::TCP, tcp::WINDOW_CLAMP, 0, 0, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::WINDOW_CLAMP, 0, i32::MIN, i32::MAX)),
     of(On::Stream, flag(sol::TCP, tcp::QUICKACK, 1)),
     of(On::Stream, number(sol::TCP, tcp::USER_TIMEOUT, 0, 0, i32::MAX)),
-    of(On::Stream, number(sol::TCP, tcp::TIMESTAMP, 0, i32::MIN, i32::MAX)),
-    of(On::Stream, number(sol::TCP, tcp::NOTSENT_LOWAT, -1, i32::MIN, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::NOTSENT_LOWAT, 0, i32::MIN, i32::MAX)),
     // A connection here loses nothing: there is nothing to send again, and so no time to wait before it.
     of(On::Stream, number(sol::TCP, tcp::THIN_LINEAR_TIMEOUTS, 0, 0, 1)),
     // Connections are not opened with data (MSG_FASTOPEN), as where net.ipv4.tcp_fastopen does not let servers do it.
@@ -99,6 +98,22 @@ static SPECS: &[Spec] = &[
     of(On::Stream, number(sol::TCP, tcp::INQ, 0, 0, 1)),
     of(On::Datagram, flag(sol::UDP, 1, 0)),
 ];
+
+/// The size of segments before there is a connection, in one by this interface, and the least; and what of a segment the time stamps take.
+const MSS_UNCONNECTED: i32 = 536;
+const MSS: i32 = 65483;
+const MSS_LEAST: i32 = 88;
+const MSS_STAMPS: i32 = 12;
+
+/// TCP_LINGER2: seconds by itself, and at most.
+const LINGER2: i32 = 60;
+const LINGER2_MOST: i32 = 120;
+
+/// The least TCP_WINDOW_CLAMP.
+const CLAMP_LEAST: i32 = 1152;
+
+/// The bits of IP_TOS and IPV6_TCLASS that are the protocol's own in a stream (explicit congestion notification).
+const ECN: i32 = 3;
 
 /// The options of one socket: those that were changed.
 pub struct InetOptions {
@@ -146,6 +161,12 @@ impl InetOptions {
         SPECS.iter().find(|spec| spec.level == level && spec.name == name).map_or(0, |spec| spec.default)
     }
 
+    /// TCP_MAXSEG of a connection.
+    pub fn segment(&self) -> i32 {
+        let wanted = self.changed.lock().get(&(sol::TCP, tcp::MAXSEG)).copied();
+        wanted.filter(|wanted| *wanted != MSS_UNCONNECTED).map_or(MSS, |wanted| wanted - MSS_STAMPS)
+    }
+
     /// Whether an on/off option is on.
     pub fn flag(&self, level: u32, name: u32) -> bool {
         self.value(level, name) != 0
@@ -157,6 +178,7 @@ impl InetOptions {
         let given = match value {
             value if (level, name) == (sol::IP, ip::LOCAL_PORT_RANGE) && value.len() != 4 => return Err(Errno::EINVAL),
             [byte, rest @ ..] if level == sol::IP && rest.len() < 3 => i32::from(*byte),
+            [] if level == sol::IP && may_be_empty(name) => 0,
             value => int(value)?,
         };
         if given < spec.least || given > spec.most {
@@ -166,10 +188,7 @@ impl InetOptions {
             _ if spec.flag => i32::from(given != 0),
             UNSET if spec.least == UNSET => spec.default,
             0 if (level, name) == (sol::IP, ip::TTL) => return Err(Errno::EINVAL),
-            _ if (level, name) == (sol::IP, ip::LOCAL_PORT_RANGE) => port_range(given)?,
-            _ if (level, name) == (sol::TCP, tcp::FASTOPEN) => given.min(SOMAXCONN as i32),
-            _ if (level, name) == (sol::TCP, tcp::DEFER_ACCEPT) => retransmitted(given),
-            _ => given,
+            _ => shaped(kind, level, name, given)?,
         };
         self.changed.lock().insert((level, name), kept);
         Ok(())
@@ -184,6 +203,29 @@ impl InetOptions {
         }
         Ok(value.to_ne_bytes().to_vec())
     }
+}
+
+/// What is kept of a number that is not kept as it is given. EINVAL.
+fn shaped(kind: u32, level: u32, name: u32, given: i32) -> Result<i32> {
+    let stream = kind == sock::STREAM;
+    Ok(match (level, name) {
+        (sol::IP, ip::TOS) | (sol::IPV6, ipv6::TCLASS) => given & 255 & if stream { !ECN } else { !0 },
+        (sol::IP, ip::LOCAL_PORT_RANGE) => port_range(given)?,
+        (sol::TCP, tcp::FASTOPEN) => given.min(SOMAXCONN as i32),
+        (sol::TCP, tcp::DEFER_ACCEPT) => retransmitted(given),
+        (sol::TCP, tcp::LINGER2) if given == 0 => LINGER2,
+        (sol::TCP, tcp::LINGER2) => given.clamp(-1, LINGER2_MOST),
+        (sol::TCP, tcp::WINDOW_CLAMP) if given != 0 => given.max(CLAMP_LEAST),
+        (sol::TCP, tcp::MAXSEG) if given == 0 => MSS_UNCONNECTED,
+        (sol::TCP, tcp::MAXSEG) if given < MSS_LEAST => return Err(Errno::EINVAL),
+        _ => given,
+    })
+}
+
+/// Options of the level IPPROTO_IP that Linux takes for 0 when the value has no byte.
+fn may_be_empty(name: u32) -> bool {
+    use ip::*;
+    matches!(name, TOS | MTU_DISCOVER | PKTINFO | RECVTTL | RECVTOS | RECVOPTS | RETOPTS | RECVERR | RECVORIGDSTADDR)
 }
 
 /// The first port in the lower half and the last in the upper one, 0 for those of the system. EINVAL when they are the other way round.
@@ -226,5 +268,12 @@ mod tests {
         assert_eq!(get(sol::IP, 200), Err(Errno::ENOPROTOOPT));
         assert_eq!(options.set(af::INET, sock::STREAM, sol::IP, ip::TOS, &[16]), Ok(()));
         assert_eq!(get(sol::IP, ip::TOS), Ok(16));
+        assert_eq!(options.set(af::INET, sock::STREAM, sol::IP, ip::TOS, &[]), Ok(()));
+        assert_eq!(get(sol::IP, ip::TOS), Ok(0));
+        assert_eq!(options.set(af::INET, sock::STREAM, sol::IP, ip::MINTTL, &[]), Err(Errno::EINVAL));
+        assert_eq!(set(sol::TCP, tcp::LINGER2, -7), Ok(()));
+        assert_eq!(get(sol::TCP, tcp::LINGER2), Ok(-1));
+        assert_eq!(set(sol::TCP, tcp::MAXSEG, 87), Err(Errno::EINVAL));
+        assert_eq!((set(sol::TCP, tcp::MAXSEG, 1000), options.segment()), (Ok(()), 988));
     }
 }

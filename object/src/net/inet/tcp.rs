@@ -28,7 +28,7 @@ use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
-use crate::net::common::{Common, SOMAXCONN, shut};
+use crate::net::common::{Common, SOMAXCONN, int, shut};
 use crate::net::inbox::Inbox;
 use crate::net::socket::{Ancillary, Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::stamp::{self, Stamp};
@@ -671,6 +671,11 @@ impl Socket for TcpSocket {
 
     fn set_option(&self, caller: &dyn NetCaller, level: u32, name: u32, value: &[u8]) -> Result<()> {
         match (level, name) {
+            (sol::SOCKET, so::RCVLOWAT) => {
+                self.inet.common.set_option(&caller.cred(), name, value)?;
+                self.cap_mark();
+                Ok(())
+            }
             (sol::SOCKET, _) => self.inet.common.set_option(&caller.cred(), name, value),
             (sol::TCP, tcp::CONGESTION) => {
                 let wanted = value.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -679,6 +684,9 @@ impl Socket for TcpSocket {
                 Ok(())
             }
             (sol::TCP, tcp::ULP) => Err(if value.is_empty() { Errno::EINVAL } else { Errno::ENOENT }),
+            // A connection that is to be repaired may set it on Linux.
+            (sol::TCP, tcp::TIMESTAMP) => int(value).and(Err(Errno::EPERM)),
+            (sol::TCP, tcp::WINDOW_CLAMP) if int(value)? == 0 && self.peer.read().is_some() => Err(Errno::EINVAL),
             (sol::TCP, tcp::FASTOPEN) if !matches!(self.state.lock().phase, Phase::Idle | Phase::Reset | Phase::Listening) => {
                 Err(Errno::EINVAL)
             }

@@ -15,6 +15,9 @@ use crate::net::socket::{Outgoing, Received};
 /// processor's cache.
 const WINDOW: usize = 512 * 1024;
 
+/// Bytes that may be unread where nobody chose the buffers and the reader waits for many: the last number of net.ipv4.tcp_rmem.
+const RCVBUF_MOST: usize = 6 << 20;
+
 /// Drops up to `most` bytes of `buf`: how many.
 fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
     let before = buf.done();
@@ -32,9 +35,19 @@ impl TcpSocket {
     fn window(&self, peer: &TcpSocket) -> usize {
         let (own, other) = (&self.inet.common, &peer.inet.common);
         if own.sized.load(Ordering::Relaxed) | other.sized.load(Ordering::Relaxed) == 0 {
-            return WINDOW;
+            // As much as a reader waits for has arrived before a writer finds no room.
+            return WINDOW.max(other.rcvlowat.load(Ordering::Relaxed).saturating_mul(2));
         }
         own.sndbuf.load(Ordering::Relaxed) + other.rcvbuf.load(Ordering::Relaxed)
+    }
+
+    /// Limits SO_RCVLOWAT to half of what can be here unread.
+    pub(super) fn cap_mark(&self) {
+        let common = &self.inet.common;
+        let most = if common.sized.load(Ordering::Relaxed) != 0 { common.rcvbuf.load(Ordering::Relaxed) } else { RCVBUF_MOST };
+        common.rcvlowat.fetch_min(most / 2, Ordering::Relaxed);
+        // What is here may be enough now.
+        common.wake_readers();
     }
 
     pub(super) fn send_bytes(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {

@@ -124,7 +124,7 @@ impl NetlinkSocket {
         }
     }
 
-    fn answer_all(&self, mut buffer: &[u8], pid: u32) {
+    fn answer_all(&self, caller: &dyn Caller, mut buffer: &[u8], pid: u32) {
         let capped = self.options.load(Ordering::Relaxed) & (1 << CAP_ACK) != 0;
         while let Some((request, rest)) = Request::first(buffer) {
             buffer = rest;
@@ -136,7 +136,7 @@ impl NetlinkSocket {
                 // Control messages mean nothing to the kernel, and nothing is all they get.
                 ..NLMSG_MIN_TYPE => Ok(()),
                 _ => match self.common.protocol {
-                    ROUTE => route::answer(&request, pid, &mut out),
+                    ROUTE => route::answer(&request, pid, caller.cred().capable(cap::NET_ADMIN), &mut out),
                     SOCK_DIAG => {
                         let space = &self.space;
                         diag::answer(&request, pid, space.inet.as_deref(), &space.unix, &mut |record| self.push(record))
@@ -238,7 +238,7 @@ impl Socket for NetlinkSocket {
 
     fn send(
         &self,
-        _caller: &dyn Caller,
+        caller: &dyn Caller,
         _names: Option<&dyn NetCaller>,
         buf: &mut WriteBuf<'_>,
         message: &Outgoing,
@@ -261,7 +261,7 @@ impl Socket for NetlinkSocket {
             return Err(Errno::EFAULT);
         }
         let pid = self.autobind();
-        self.answer_all(&request, pid);
+        self.answer_all(caller, &request, pid);
         Ok(len)
     }
 

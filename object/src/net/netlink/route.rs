@@ -12,6 +12,7 @@ use crate::net::iface;
 mod rtm {
     pub const NEWLINK: u16 = 16;
     pub const GETLINK: u16 = 18;
+    pub const SETLINK: u16 = 19;
     pub const NEWADDR: u16 = 20;
     pub const GETADDR: u16 = 22;
     pub const NEWROUTE: u16 = 24;
@@ -75,10 +76,13 @@ const LOCAL: u8 = 2;
 const BROADCAST: u8 = 3;
 const KERNEL: u8 = 2;
 
-/// Answers a request with the messages it wants, or with the error it gets.
-pub fn answer(request: &Request<'_>, pid: u32, out: &mut Builder) -> Result<(), Errno> {
+/// Answers a request with the messages it wants, or with the error it gets. `admin`: of one with CAP_NET_ADMIN.
+pub fn answer(request: &Request<'_>, pid: u32, admin: bool, out: &mut Builder) -> Result<(), Errno> {
     if request.kind > rtm::MAX {
         return Err(Errno::EOPNOTSUPP);
+    }
+    if admin && matches!(request.kind, rtm::NEWLINK | rtm::SETLINK) && changes_nothing(request) {
+        return Ok(());
     }
     if request.kind % 4 != rtm::GET {
         // Everything else changes something.
@@ -110,6 +114,23 @@ pub fn answer(request: &Request<'_>, pid: u32, out: &mut Builder) -> Result<(), 
             out.done(request.sequence, pid);
         }
     })
+}
+
+/// Whether a request to change a link gives the interface the flags it has, and nothing else (`ip link set lo up`).
+fn changes_nothing(request: &Request<'_>) -> bool {
+    let word = |at| u32_at(request.payload(), at);
+    let (Some(index), Some(flags), Some(change)) = (word(4), word(8), word(12)) else { return false };
+    let mut named = index == iface::INDEX;
+    for (kind, value) in request.attributes(16) {
+        let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
+        if kind != ifla::IFNAME || name != iface::NAME.as_bytes() {
+            return false;
+        }
+        named |= index == 0;
+    }
+    // Without a mask all flags are meant, if any is given.
+    let change = if change == 0 && flags != 0 { u32::MAX } else { change };
+    named && (flags ^ iface::FLAGS) & change & iface::SETTABLE == 0
 }
 
 fn multi(dump: bool) -> u16 {

@@ -314,7 +314,8 @@ impl UnixSocket {
             match self.common.kind {
                 sock::STREAM => {
                     // What was taken apart is still there to be passed, and as on Linux a reader is notified.
-                    self.inbox.bytes.len() >= self.common.rcvlowat.load(Ordering::Relaxed) || self.is_at_mark()
+                    // SO_RCVLOWAT is for reads that wait.
+                    !self.inbox.bytes.is_empty() || self.is_at_mark()
                 }
                 _ => !self.records.is_empty(),
             }

@@ -69,9 +69,7 @@ struct ConsoleDevice(Option<Arc<dyn Terminal>>);
 impl Device for ConsoleDevice {
     fn open(&self, caller: &dyn Caller, _path: &Path, _minor: u32, open: u32) -> Result<Arc<dyn File>> {
         let console = self.0.clone().ok_or(Errno::ENXIO)?;
-        if open & flags::O_NOCTTY == 0 {
-            console.job().take_at_open(caller, console.clone());
-        }
+        console.job().take_at_open(caller, console.clone(), open);
         console.open()
     }
 }

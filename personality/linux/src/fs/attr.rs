@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use janua_abi::linux::fcntl::falloc::KEEP_SIZE;
+use janua_abi::linux::fcntl::falloc::{self, KEEP_SIZE};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::SIGXFSZ;
 use janua_abi::linux::stat::at as at_flags;
@@ -321,6 +321,17 @@ pub fn fallocate_quietly(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i
     allocate(thread, fd, mode, offset, len, size_within)
 }
 
+/// The modes of fallocate(2), one at a time, each with or without KEEP_SIZE. EOPNOTSUPP for others.
+fn check_allocation(mode: u32) -> Result<()> {
+    let keeps = mode & KEEP_SIZE != 0;
+    match mode & !KEEP_SIZE {
+        0 | falloc::ZERO_RANGE | falloc::UNSHARE_RANGE => Ok(()),
+        falloc::PUNCH_HOLE if keeps => Ok(()),
+        falloc::COLLAPSE_RANGE | falloc::INSERT_RANGE if !keeps => Ok(()),
+        _ => Err(Errno::EOPNOTSUPP),
+    }
+}
+
 fn allocate(
     thread: &Thread,
     fd: Fd,
@@ -329,10 +340,11 @@ fn allocate(
     len: i64,
     check: fn(&Thread, i64, u64) -> Result<u64>,
 ) -> Result<()> {
+    let file = writable(thread, fd)?;
     if offset < 0 || len <= 0 {
         return Err(Errno::EINVAL);
     }
-    let file = writable(thread, fd)?;
+    check_allocation(mode)?;
     file.check_write()?;
     let file_flags = file.file_flags();
     if mode & !KEEP_SIZE != 0 {
@@ -341,13 +353,13 @@ fn allocate(
     if file_flags.contains(FileFlags::IMMUTABLE) {
         return Err(Errno::EPERM);
     }
-    let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
     match file.attr()?.kind() {
         Some(FileKind::Regular) => {}
         Some(FileKind::Fifo) => return Err(Errno::ESPIPE),
         Some(FileKind::Directory) => return Err(Errno::EISDIR),
         _ => return Err(Errno::ENODEV),
     }
+    let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
     if mode & KEEP_SIZE == 0 {
         check(thread, end, file.attr()?.size)?;
     }

@@ -1,6 +1,5 @@
 //! mount(2), umount2(2), pivot_root(2).
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
@@ -175,13 +174,12 @@ pub fn umount2(thread: &Thread, target: UserStr, flags: UmountFlags) -> Result<(
     let target = at::find(thread, CWD, &target.path(thread.user())?, flags.0 & UMOUNT_NOFOLLOW == 0)?;
     mounted(&target)?;
     admin(thread)?;
-    // Held by the table's two indices and by this place; whatever else holds the mount uses it.
-    const OURS: usize = 3;
-    let lazy = flags.0 & MNT_DETACH != 0;
-    if !lazy && Arc::strong_count(&target.mount) > OURS {
-        return Err(Errno::EBUSY);
+    let vfs = at::vfs(thread);
+    match flags.0 & MNT_DETACH != 0 {
+        true => vfs.detach(&target.mount, true),
+        // Whatever else than this place holds it uses it.
+        false => vfs.detach_unused(&target.mount, 1),
     }
-    at::vfs(thread).detach(&target.mount, lazy)
 }
 
 /// pivot_root(2). Processes whose root or working directory is the old root are moved to the new one.

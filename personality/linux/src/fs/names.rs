@@ -48,9 +48,14 @@ fn umask(thread: &Thread) -> u32 {
 
 fn make(thread: &Thread, dir: DirFd, path: UserStr, kind: FileKind, mode: u32, rdev: u64) -> Result<()> {
     let path = path.path(thread.user())?;
-    let mode = kind as u32 | mode & !umask(thread);
     with_parent(thread, dir, &path, |walk, parent| {
-        let name = if kind == FileKind::Directory { parent.new_name()? } else { file_name(walk, parent)? };
+        let directory = kind == FileKind::Directory;
+        let name = if directory { parent.new_name()? } else { file_name(walk, parent)? };
+        let mode = match directory {
+            true => mode & !umask(thread),
+            false => access::new_mode(&**parent.dir.inode(), mode, umask(thread), &walk.cred)?,
+        };
+        let mode = kind as u32 | mode;
         at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Node { mode, rdev }).map(|_| ())
     })
 }

@@ -112,7 +112,7 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     if flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY {
         return Err(Errno::EINVAL);
     }
-    let how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
+    let how = OpenHow { flags: flags & !O_CLOEXEC, mode, umask: 0, resolve };
     let (reserved, file) = match try_open(thread, dir, path, how) {
         Err(Errno::EJUKEBOX) => Box::pin(open_leased(thread, dir, path, how)).await?,
         opened => opened?,
@@ -153,7 +153,7 @@ fn try_open(thread: &Thread, dir: DirFd, path: UserStr, mut how: OpenHow) -> Res
         opened?
     } else {
         let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
-        how.mode &= !thread.fs.read().umask.load(Ordering::Relaxed);
+        how.umask = thread.fs.read().umask.load(Ordering::Relaxed);
         at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
     };
     Ok((reserved, file))

@@ -137,8 +137,9 @@ fn cut(cut: Cut, interrupted: Errno) -> Errno {
 
 /// Reads, waiting for the first bytes unless the file or `nowait` forbids it.
 pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, nowait: bool) -> Result<usize> {
-    if file.ops.streams() {
-        file.ops.job_control(&thread.caller(), false)?;
+    let least = if file.ops.streams() { file.ops.before_transfer(&thread.caller(), false)? } else { 1 };
+    if least > 1 && !nowait && !file.nonblocking() {
+        return alloc::boxed::Box::pin(read_at_least(thread, file, buf, place, least)).await;
     }
     let result = match try_read(thread, file, buf, place) {
         Err(Errno::EAGAIN) if !nowait && !file.nonblocking() => {
@@ -168,6 +169,47 @@ pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
     result
 }
 
+/// Reads, waiting until there are `least` bytes, the buffer is full or no more will come. All of it is one wait.
+async fn read_at_least(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, least: usize) -> Result<usize> {
+    let (deadline, interrupted) = limits(thread, file, false);
+    let mut done = 0;
+    let error = loop {
+        let ready = |table: &mut _| {
+            file.poll(&thread.caller(), Some(table));
+        };
+        let test = || match try_read(thread, file, buf, place) {
+            Err(Errno::EAGAIN) => None,
+            result => Some(result),
+        };
+        let read = match thread.wait_until(deadline, Events::READABLE.bits(), ready, test).await {
+            Ok(result) => result,
+            Err(why) => Err(cut(why, interrupted)),
+        };
+        match read {
+            Ok(n) => {
+                done += n;
+                if n == 0 || done >= least || buf.left() == 0 || !thread.goes_on() {
+                    break None;
+                }
+            }
+            Err(errno) => break Some(errno),
+        }
+    };
+    let Some(errno) = error.filter(|_| done == 0) else {
+        // The end of a connection is returned by the next call: here some has come.
+        if let (Some(errno @ (Errno::ECONNRESET | Errno::EPIPE | Errno::ETIMEDOUT)), Ok(socket)) =
+            (error, socket::of_file(file))
+        {
+            socket.socket.common().set_error(errno);
+        }
+        if done > 0 {
+            file.tell(event::ACCESS);
+        }
+        return Ok(done);
+    };
+    Err(errno)
+}
+
 /// Reads more of what has no end, until the buffer is full or a signal comes.
 fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> usize {
     let mut done = 0;
@@ -188,7 +230,7 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     }
     let most = limit_size(thread, file, buf, place, append)?;
     if file.ops.streams() {
-        file.ops.job_control(&thread.caller(), true)?;
+        file.ops.before_transfer(&thread.caller(), true)?;
     }
     let wait = rwf.0 & rwf::NOWAIT == 0 && !file.nonblocking();
     let mut done = 0;

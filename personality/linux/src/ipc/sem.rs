@@ -66,6 +66,9 @@ async fn operate(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, d
     }
     let ops: Vec<Sembuf> = ops.slice(count).read_vec(thread.user(), SEMOPM)?;
     let set = thread.kernel.ipc.sem.find(id)?;
+    if ops.iter().any(|op| usize::from(op.num) >= set.len()) {
+        return Err(Errno::EFBIG);
+    }
     let alters = ops.iter().any(|op| op.op != 0);
     set.owner().check(&thread.caller().cred(), if alters { 0o222 } else { 0o444 })?;
     if ops.iter().any(|op| op.flags & SEM_UNDO != 0) {

@@ -2,6 +2,8 @@
 //!
 //! Sockets never wait; this is where their calls do. What can go on at once allocates nothing.
 
+use core::sync::atomic::Ordering;
+
 use janua_abi::linux::i386::net::{MmsgHdr32, MsgHdr32};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::net::{MmsgHdr, MsgHdr, af, msg};
@@ -120,7 +122,10 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
 async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
     let socket = open.socket()?;
     let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.nonblocking();
-    let all = flags & msg::WAITALL != 0 && flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
+    let counts = || flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
+    let all = flags & msg::WAITALL != 0 && counts();
+    // A ring's receive is over with what there is.
+    let below_mark = |done: usize| !open.waits && done < socket.common().rcvlowat.load(Ordering::Relaxed) && counts();
     let mut sum: Option<Received> = None;
     let mut limit = None;
     loop {
@@ -140,14 +145,14 @@ async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32
                 Err(Cut::Interrupted) => Err(interrupted(deadline)),
             };
         }
-        let more = all && wait && buf.left() > 0;
+        let more = wait && buf.left() > 0 && (all || below_mark(buf.done()));
         match (result, &mut sum) {
             (Ok(received), None) if !more || received.len == 0 || received.rights.is_some() => return Ok(received),
             (Ok(received), None) => sum = Some(received),
             (Ok(received), Some(sum)) => {
                 sum.len += received.len;
                 sum.full += received.full;
-                let last = received.len == 0 || buf.left() == 0 || received.rights.is_some();
+                let last = received.len == 0 || !more || received.rights.is_some();
                 if received.rights.is_some() {
                     sum.rights = received.rights;
                 }

@@ -14,12 +14,14 @@ const SPECIAL: &[u8] = b" \t\n#";
 /// Calls `each` for the mounts below the subject's root, with the place as the subject names it.
 fn visible(subject: &Subject, mut each: impl FnMut(&Mount, &[u8])) {
     let root = subject.root();
-    for mount in subject.kernel.vfs.mounts() {
-        let place = Path::of_mount(&mount).write(&root);
-        if place.reachable {
-            each(&mount, &place.name);
+    subject.kernel.vfs.list_mounts(|mounts| {
+        for mount in mounts {
+            let place = Path::of_mount(&mount).write(&root);
+            if place.reachable {
+                each(&mount, &place.name);
+            }
         }
-    }
+    });
 }
 
 fn super_options(mount: &Mount) -> alloc::string::String {

@@ -387,7 +387,7 @@ fn headers(notes: &[u8], segments: &[Segment]) -> (Vec<u8>, usize) {
 
 /// The file "core" in the working directory, empty. EPERM for one that is not the process' own alone.
 fn open(thread: &Thread) -> Result<Arc<OpenFile>> {
-    let how = OpenHow { flags: O_CREAT | O_RDWR | O_NOFOLLOW | O_LARGEFILE, mode: 0o600, resolve: Resolve::empty() };
+    let how = OpenHow { flags: O_CREAT | O_RDWR | O_NOFOLLOW | O_LARGEFILE, mode: 0o600, umask: 0, resolve: Resolve::empty() };
     let file = at::vfs(thread).open(&thread.caller(), &at::start(thread, CWD, b"core")?, b"core", &how)?;
     let attr = file.attr()?;
     let own = attr.uid == thread.cred().fsuid && attr.mode & 0o677 == 0o600;

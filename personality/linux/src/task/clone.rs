@@ -513,6 +513,8 @@ fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, us
     *state.comm.lock() = *thread.comm.lock();
     let slack = thread.timer_slack.load(Ordering::Relaxed);
     state.timer_slack.store(slack, Ordering::Relaxed);
+    state.memory_errors.store(thread.memory_errors.load(Ordering::Relaxed), Ordering::Relaxed);
+    state.io_flusher.store(thread.io_flusher.load(Ordering::Relaxed), Ordering::Relaxed);
     state.default_slack.store(slack, Ordering::Relaxed);
     state.sched.copy_from(&thread.sched);
     *state.areas.lock() = *thread.areas.lock();

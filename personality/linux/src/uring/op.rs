@@ -115,6 +115,8 @@ pub struct Op {
     /// It waits to be polled.
     queued: AtomicBool,
     cancelled: AtomicBool,
+    /// It was woken by a completion of its own ring: a poll that goes on ends then, since each of its completions would bring the next.
+    pub fed: AtomicBool,
 }
 
 impl Op {
@@ -139,11 +141,15 @@ impl Op {
             running: Mutex::new(running),
             queued: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            fed: AtomicBool::new(false),
         })
     }
 
     /// Has it polled once more by its thread.
     pub fn wake_up(self: &Arc<Self>) {
+        if self.ring.feeds_itself() {
+            self.fed.store(true, Ordering::SeqCst);
+        }
         if !self.queued.swap(true, Ordering::SeqCst) {
             self.issuer.send(&self.ring, Job::Step(self.clone()));
         }

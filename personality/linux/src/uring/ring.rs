@@ -157,6 +157,9 @@ pub struct Ring {
     told: AtomicU32,
     /// A thread has been notified to take what is in the submission ring.
     pub asked: AtomicBool,
+    /// Polls that go on have been submitted; and how many threads announce completions just now.
+    pub polls: AtomicBool,
+    telling: AtomicU32,
     clock: &'static dyn Clock,
     _charge: Option<RingCharge>,
 }
@@ -184,6 +187,8 @@ impl Ring {
             closed: AtomicBool::new(false),
             told: AtomicU32::new(0),
             asked: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            telling: AtomicU32::new(0),
             clock,
             _charge: charge,
         })
@@ -277,6 +282,21 @@ impl Ring {
                 access.store(self.shape.words().1, state.tail);
             }
         }
+        if self.polls.load(Ordering::Relaxed) {
+            self.telling.fetch_add(1, Ordering::SeqCst);
+            self.announce(access, inline);
+            self.telling.fetch_sub(1, Ordering::SeqCst);
+        } else {
+            self.announce(access, inline);
+        }
+    }
+
+    /// Whether what happens to a poll now may be the completions' own doing.
+    pub fn feeds_itself(&self) -> bool {
+        self.telling.load(Ordering::SeqCst) != 0
+    }
+
+    fn announce(&self, access: &Access<'_>, inline: bool) {
         self.posted.wake(0);
         if self.shape.aio {
             return;

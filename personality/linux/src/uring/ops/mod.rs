@@ -27,8 +27,7 @@ pub use own::update_files;
 
 /// Whether there is an operation of this number.
 pub fn is_known(opcode: u8) -> bool {
-    // Commands of devices.
-    opcode < op::END && opcode != 46
+    opcode < op::END
 }
 
 /// Operations that take a buffer of a group.
@@ -49,7 +48,7 @@ fn takes_file(opcode: u8) -> bool {
     matches!(opcode, READV | WRITEV | FSYNC | READ_FIXED | WRITE_FIXED | POLL_ADD | SYNC_FILE_RANGE | SENDMSG | RECVMSG)
         || matches!(opcode, ACCEPT | CONNECT | FALLOCATE | READ | WRITE | FADVISE | SEND | RECV | SPLICE | TEE | SHUTDOWN)
         || matches!(opcode, MSG_RING | FSETXATTR | FGETXATTR | READ_MULTISHOT | FIXED_FD_INSTALL | FTRUNCATE | BIND | LISTEN)
-        || matches!(opcode, SEND_ZC | SENDMSG_ZC)
+        || matches!(opcode, SEND_ZC | SENDMSG_ZC | URING_CMD)
 }
 
 /// Operations on a file that may wait, and have it from their submission to their end.
@@ -113,7 +112,8 @@ pub fn check(sqe: &Sqe) -> Result<()> {
                 || sqe.ioprio & !known != 0
                 || fixed && sqe.opcode == op::SENDMSG_ZC
         }
-        op::FIXED_FD_INSTALL => sqe.flags & sqe::FIXED_FILE == 0,
+        op::FIXED_FD_INSTALL if sqe.flags & sqe::FIXED_FILE == 0 => return Err(Errno::EBADF),
+        op::URING_CMD => sqe.off >> 32 != 0 || sqe.op_flags & !flag::URING_CMD_FLAGS != 0,
         _ => false,
     };
     if bad { Err(Errno::EINVAL) } else { Ok(()) }
@@ -205,6 +205,7 @@ pub fn at_once(turn: &Turn<'_>, sqe: &Sqe) -> Option<Reply> {
         | FUTEX_WAKE => files::call(thread, sqe).into(),
         CLOSE => own::close(turn, thread, sqe).into(),
         SOCKET => files::socket(thread, sqe).and_then(|made| place(turn, thread, sqe, made)).into(),
+        URING_CMD => net::command(thread, sqe).into(),
         FIXED_FD_INSTALL => own::install(turn, thread, sqe).into(),
         FILES_UPDATE => own::files_update(turn, thread, sqe).into(),
         PROVIDE_BUFFERS => own::provide(turn, sqe).into(),

@@ -1,10 +1,11 @@
 //! Operations on sockets.
 
 use janua_abi::linux::i386::net::MsgHdr32;
-use janua_abi::linux::net::{MsgHdr, af, msg};
+use janua_abi::linux::net::{MsgHdr, af, msg, sol};
 use janua_abi::linux::uring::{NOTIF_USAGE_ZC_COPIED, Sqe, cqe, flag, op, sqe};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use janua_kernel::table::Fd;
 use janua_object::Events;
 
 use super::super::op::{Op, Reply};
@@ -13,8 +14,8 @@ use super::rw::{Attempt, brought, pause, retry, wait_for};
 use super::{arg, place_later};
 use crate::Thread;
 use crate::linux::is_restart_code;
-use crate::net::args::{MsgFlags, Type};
-use crate::net::{Open, connect as making, transfer};
+use crate::net::args::{Level, MsgFlags, Type};
+use crate::net::{Open, connect as making, options, transfer};
 
 /// Times a multishot operation goes on at once before others have their turn.
 const IN_A_ROW: u32 = 32;
@@ -28,6 +29,30 @@ pub async fn perform(op: &Op, t: &Thread, open: &Open) -> Reply {
         op::SEND_ZC | op::SENDMSG_ZC => send_and_notify(op, t, open).await,
         op::RECV | op::RECVMSG => receive(op, t, open).await,
         _ => Reply::error(Errno::EINVAL),
+    }
+}
+
+/// IORING_OP_URING_CMD: a command of a socket's. EOPNOTSUPP for other files, and for what the protocol does not know.
+pub fn command(t: &Thread, sqe: &Sqe) -> Result<usize> {
+    let open = Open::get(t, Fd(sqe.fd)).map_err(|errno| if errno == Errno::ENOTSOCK { Errno::EOPNOTSUPP } else { errno })?;
+    let socket = open.socket()?;
+    // Only the protocols of IP have commands.
+    if !matches!(socket.common().family, af::INET | af::INET6) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let (level, name) = (Level(sqe.addr as u32), (sqe.addr >> 32) as u32);
+    let len = sqe.file_index as i32;
+    match sqe.off as u32 {
+        flag::SOCKET_SIOCINQ | flag::SOCKET_SIOCOUTQ if socket.is_listening() => Err(Errno::EINVAL),
+        flag::SOCKET_SIOCINQ => Ok(socket.readable_bytes()),
+        flag::SOCKET_SIOCOUTQ => Ok(socket.unsent_bytes()),
+        flag::SOCKET_GETSOCKOPT if level.0 != sol::SOCKET => Err(Errno::EOPNOTSUPP),
+        flag::SOCKET_GETSOCKOPT => {
+            let room = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
+            options::get_open(t, &open, level, name, arg(sqe.addr3)?, room).map_err(|(errno, _)| errno)
+        }
+        flag::SOCKET_SETSOCKOPT => options::set_open(t, &open, level, name, arg(sqe.addr3)?, len).map(|()| 0),
+        _ => Err(Errno::EOPNOTSUPP),
     }
 }
 

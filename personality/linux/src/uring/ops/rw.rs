@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::future::poll_fn;
+use core::sync::atomic::Ordering;
 use core::task::Poll;
 
 use janua_abi::linux::fcntl::rwf;
@@ -229,6 +230,9 @@ pub async fn poll(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
     }
     op.terms.lock().events = op.sqe.op_flags;
     let multi = op.sqe.len & flag::POLL_ADD_MULTI != 0;
+    if multi {
+        op.ring.polls.store(true, Ordering::SeqCst);
+    }
     let mut table: Option<(u32, PollTable)> = None;
     poll_fn(move |cx| {
         if thread.interrupted() {
@@ -245,7 +249,8 @@ pub async fn poll(op: &Op, thread: &Thread, file: Arc<OpenFile>) -> Reply {
             table = Some((events, fresh));
         }
         let ready = file.poll(&thread.caller(), None).bits() & events;
-        if ready != 0 && !(multi && op.post_more(i64::from(ready), cqe::MORE)) {
+        let goes_on = multi && !op.fed.load(Ordering::SeqCst);
+        if ready != 0 && !(goes_on && op.post_more(i64::from(ready), cqe::MORE)) {
             return Poll::Ready(Reply::value(ready as usize));
         }
         Poll::Pending
