@@ -136,7 +136,7 @@ impl Server {
     }
 
     /// Takes in what has come: answers of the kernel, clients, what they ask.
-    pub fn news(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
+    pub fn events(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
         let mut requests = Requests::default();
         while let Some(answer) = sandbox.answer() {
             self.pass_on(answer?, &mut requests)?;

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::invasive::Ilet;
-use janua_abi::invasive::record::{CoreRecord, door, library};
+use janua_abi::invasive::record::{CoreRecord, entry, library};
 use janua_abi::linux::{Errno, Result};
 use janua_elf::{EM_SPARC, EM_X86_64, ET_EXEC, Form, Header, PF_R, PF_W, PF_X, PT_LOAD};
 use janua_port::machine::processors;
@@ -114,20 +114,20 @@ fn write_record(thread: &Thread, argv: usize) {
     let (kernel, layout) = (&thread.kernel, &thread.kernel.layout);
     let config = &kernel.config;
     let this = record_of(layout, thread.index);
-    let Some((mut way, mut words)) = thread.context().map(|context| context.door()) else {
+    let Some((mut way, mut words)) = thread.context().map(|context| context.entry_descriptor()) else {
         thread.fatal(NO_ROOM, format_args!("the core has not begun to run"))
     };
     match way {
-        door::SIGNAL if config.asks_ids => way = door::SIGNAL_ASKING,
-        door::INSTRUCTION if config.interrupts => way = door::INTERRUPT,
+        entry::SIGNAL if config.asks_ids => way = entry::SIGNAL_ASKING,
+        entry::INSTRUCTION if config.interrupts => way = entry::INTERRUPT,
         _ => {}
     }
     let library = usize::from(config.library);
     if library != library::GATE {
-        let Some(entry) = kernel.direct.as_ref().map(|direct| direct.entry) else {
+        let Some(address) = kernel.direct.as_ref().map(|direct| direct.entry) else {
             thread.fatal(NO_ROOM, format_args!("a configuration without a gate needs a kernel without a jail"))
         };
-        (way, words) = (door::JUMP, [entry, 0, 0]);
+        (way, words) = (entry::JUMP, [address, 0, 0]);
     }
     let record = CoreRecord {
         this,
@@ -135,8 +135,8 @@ fn write_record(thread: &Thread, argv: usize) {
         tile: usize::from(thread.ext.tile),
         tile_cores: config.cores as usize,
         tiles: usize::from(config.tiles),
-        door: way,
-        door_words: words,
+        entry: way,
+        entry_words: words,
         library,
         functions: if library == library::VANILLA { functions_at(layout) } else { 0 },
         answers: usize::from(config.answers),

@@ -64,7 +64,7 @@ struct Attached {
 }
 
 /// Reports to the outside on a program it has asked for; `outer` is its number, 0 for others.
-pub fn tell(kernel: &Kernel, outer: u32, answer: impl FnOnce(u32) -> Answer) {
+pub fn report(kernel: &Kernel, outer: u32, answer: impl FnOnce(u32) -> Answer) {
     if outer != 0 {
         kernel.machine.notify_outside(Outside::Answer(answer(outer)));
     }
@@ -81,7 +81,7 @@ pub fn program_ended(kernel: &Kernel, outer: u32, status: u32) {
         attached.busy.store(true, Ordering::SeqCst);
         kernel.machine.wake_service();
     }
-    tell(kernel, outer, |id| Answer::Ended { id, status });
+    report(kernel, outer, |id| Answer::Ended { id, status });
 }
 
 /// Does what has been asked for, and hands on what has come by the terminals' lines.
@@ -91,11 +91,11 @@ pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
             Request::Guests { id } => report_guests(kernel, id),
             Request::Metrics { id } => {
                 let metrics = metrics(kernel);
-                tell(kernel, id, |id| Answer::Metrics { id, metrics });
+                report(kernel, id, |id| Answer::Metrics { id, metrics });
             }
             Request::Run { id, program } => {
                 if let Err(why) = run(kernel, id, program, handed) {
-                    tell(kernel, id, |id| Answer::Refused { id, why });
+                    report(kernel, id, |id| Answer::Refused { id, why });
                 }
             }
             Request::Signal { id, signal } => {
@@ -320,10 +320,10 @@ fn report_guests(kernel: &Kernel, id: u32) {
         piece.push(guest);
         if bytes > PIECE {
             bytes = 0;
-            tell(kernel, id, |id| Answer::Guests { id, guests: core::mem::take(&mut piece), more: true });
+            report(kernel, id, |id| Answer::Guests { id, guests: core::mem::take(&mut piece), more: true });
         }
     }
-    tell(kernel, id, |id| Answer::Guests { id, guests: piece, more: false });
+    report(kernel, id, |id| Answer::Guests { id, guests: piece, more: false });
 }
 
 /// All processes but the kernel's own.
