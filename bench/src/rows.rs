@@ -93,7 +93,7 @@ struct Figures {
 struct Progress(bool);
 
 impl Progress {
-    fn tell(&self, what: &str) {
+    fn show(&self, what: &str) {
         if self.0 {
             // Nobody reads it: nobody misses it.
             let _ = write!(std::io::stderr(), "\r\x1b[K{what}");
@@ -119,7 +119,7 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
     let mut figures = Figures::default();
     let mut work = None;
     if !chosen.apps.is_empty() {
-        progress.tell("making files to work on");
+        progress.show("making files to work on");
         match Work::new() {
             Ok(made) => work = Some(made),
             Err(Failure(why)) => notes.push(format!("the programs were not measured: {why}")),
@@ -129,7 +129,7 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
         for turn in 0..configurations.len() {
             let index = (run + turn) % configurations.len();
             let configuration = &configurations[index];
-            progress.tell(&format!("round {} of {}: {}", run + 1, plan.runs, configuration.name));
+            progress.show(&format!("round {} of {}: {}", run + 1, plan.runs, configuration.name));
             let of = |cores: u8| chosen.probe.iter().copied().filter(move |row| row.cores == cores).collect::<Vec<_>>();
             probe::round(plan, configuration, &of(1), pin, &mut collected[index]);
             if machine.processors > 1 {
@@ -147,14 +147,14 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
             for app in work.iter().flat_map(|_| &chosen.apps) {
                 let names: Vec<&'static str> = apps::rows(app).iter().map(|(name, ..)| *name).collect();
                 let Some(work) = &work else { continue };
-                progress.tell(&format!("round {} of {}: {}, {}", run + 1, plan.runs, configuration.name, app.name));
+                progress.show(&format!("round {} of {}: {}, {}", run + 1, plan.runs, configuration.name, app.name));
                 let result = work.run(plan, configuration, app);
                 figures.take(&names, index, result.map(|each| each.into_iter().map(|figure| vec![figure]).collect()));
             }
         }
     }
     count_shares(plan, chosen, &configurations, work.as_ref(), &progress, &mut figures);
-    progress.tell("");
+    progress.show("");
     machine.load[1] = machine::load();
     let rows = results(chosen, &configurations, &collected, &figures, machine.tsc_hz);
     notes.extend(warnings(plan, &rows, &machine));
@@ -184,7 +184,7 @@ fn count_shares(
 ) {
     for (index, configuration) in configurations.iter().enumerate() {
         for app in &chosen.apps {
-            progress.tell(&format!("counting calls: {}, {}", configuration.name, app.name));
+            progress.show(&format!("counting calls: {}, {}", configuration.name, app.name));
             if let Some(share) = work.and_then(|work| work.fast_share(plan, configuration, app)) {
                 figures.fast.insert((app.name, index), share);
             }

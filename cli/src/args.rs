@@ -16,7 +16,7 @@ pub use boot::Boot;
 
 use crate::bench::{Bench, Report};
 use crate::control::Name;
-use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Wait};
+use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Stats, Wait};
 use crate::environment::environment;
 
 use crate::options::{Bind, Gate, Gdb, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
@@ -63,6 +63,8 @@ pub enum Command {
     Pause(Pause),
     /// Let a paused sandbox go on
     Resume(Resume),
+    /// Show what a sandbox uses, and how many system calls it has made
+    Stats(Stats),
     /// Show what a sandbox in the background has written
     Logs(Logs),
     /// Wait for the end of a sandbox and exit as it did

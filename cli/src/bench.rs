@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn unknown_names_are_refused() {
         assert_eq!(choose("gate", vec!["sud".into()]).unwrap(), ["sud"]);
-        assert!(choose("gate", vec!["door".into()]).unwrap_err().to_string().contains("no gate is called `door`"));
+        assert!(choose("gate", vec!["gateway".into()]).unwrap_err().to_string().contains("no gate is called `gateway`"));
         assert!(!choose("jail", Vec::new()).unwrap().is_empty());
     }
 }

@@ -30,14 +30,14 @@ pub const PROGRAM: i32 = 4;
 pub fn serve(first: u32) -> u8 {
     drop(host::inherited(PROGRAM));
     let connection = host::inherited(CONNECTION);
-    let news = match host::begin() {
-        Ok(news) => news,
+    let events = match host::begin() {
+        Ok(events) => events,
         Err(error) => {
             eprintln!("janua: the debugger cannot take signals ({error}): the program goes on without it");
             return 125;
         }
     };
-    match Session::new(connection, news, first).serve() {
+    match Session::new(connection, events, first).serve() {
         End::Over => 0,
         End::Lost => {
             eprintln!("janua: the connection to gdb is lost: the program goes on without it");

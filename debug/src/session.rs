@@ -61,7 +61,7 @@ fn id(text: &str) -> Option<Id> {
 pub struct Session {
     line: Line,
     /// Readable when the kernel has an event to report.
-    news: File,
+    events: File,
     guests: Guests,
     answers: Answers,
     /// gdb names processes, too.
@@ -77,13 +77,13 @@ pub struct Session {
 
 impl Session {
     /// A session over `connection` about the program `first`, which is held before its first instruction.
-    pub fn new(connection: File, news: File, first: u32) -> Session {
+    pub fn new(connection: File, events: File, first: u32) -> Session {
         let mut guests = Guests::default();
         let last = guests.tracer.begin(first);
         let answers = Answers::new(&mut guests);
         Session {
             line: Line::new(connection),
-            news,
+            events,
             guests,
             answers,
             several: false,
@@ -112,7 +112,7 @@ impl Session {
     fn turn(&mut self) -> core::result::Result<bool, End> {
         let gone = |_| End::Lost;
         let [came, happened] = match self.running {
-            true => host::wait([&self.line.file, &self.news]),
+            true => host::wait([&self.line.file, &self.events]),
             false => [host::wait([&self.line.file])[0], false],
         };
         if came && !self.line.receive() {
@@ -134,7 +134,7 @@ impl Session {
         if happened {
             self.drain();
             if self.running {
-                let report = self.guests.tracer.news();
+                let report = self.guests.tracer.next_report();
                 self.report(report).map_err(gone)?;
             }
         }
@@ -144,7 +144,7 @@ impl Session {
     /// Reads the notices of events; the events themselves are looked for afterwards.
     fn drain(&mut self) {
         let mut room = [0; 1024];
-        while std::io::Read::read(&mut self.news, &mut room).is_ok_and(|count| count > 0) {}
+        while std::io::Read::read(&mut self.events, &mut room).is_ok_and(|count| count > 0) {}
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
@@ -380,7 +380,7 @@ impl Session {
         let report = self.guests.tracer.resume(of);
         self.running = true;
         // What has come before may have been taken with the last stop.
-        let report = report.or_else(|| self.guests.tracer.news());
+        let report = report.or_else(|| self.guests.tracer.next_report());
         self.report(report)
     }
 

@@ -205,7 +205,7 @@ impl Tracer {
     }
 
     /// Takes what has happened: the first report there is, with all stopped.
-    pub fn news(&mut self) -> Option<Report> {
+    pub fn next_report(&mut self) -> Option<Report> {
         loop {
             let (tid, found) = host::look(None, false)?;
             if let Some(report) = self.take(tid, found, true) {

@@ -116,7 +116,7 @@ const WRITABLE: Prot = Prot { read: true, write: true, exec: false };
 pub struct CodeGuard {
     inner: Arc<dyn Space>,
     ground: &'static dyn Ground,
-    user: &'static dyn UserMemory,
+    user: Arc<dyn UserMemory>,
     machine: Option<&'static dyn Machine>,
     state: Mutex<State>,
 }
@@ -126,7 +126,7 @@ impl CodeGuard {
     pub fn new(
         inner: Arc<dyn Space>,
         ground: &'static dyn Ground,
-        user: &'static dyn UserMemory,
+        user: Arc<dyn UserMemory>,
         machine: Option<&'static dyn Machine>,
     ) -> CodeGuard {
         CodeGuard { inner, ground, user, machine, state: Mutex::default() }
@@ -204,7 +204,7 @@ impl CodeGuard {
         const PIECE: usize = 4 * PAGE_SIZE;
         let mut found = Vec::new();
         let mut buffer = vec![0; CONTEXT + PIECE + CONTEXT];
-        let user = self.user;
+        let user = &*self.user;
         let (before, behind) = (state.may_run(start - 1), state.may_run(end));
         let mut at = start;
         while at < end {
@@ -250,7 +250,7 @@ impl CodeGuard {
         hit: &Hit,
         under: Under,
     ) -> Result<Option<(usize, usize)>> {
-        let user = self.user;
+        let user = &*self.user;
         let from = hit.at.saturating_sub(patch_out::BEFORE).max(start);
         let to = (hit.at + patch_out::LONGEST).min(end);
         let mut code = vec![0; to.saturating_sub(from)];
@@ -341,7 +341,7 @@ impl CodeGuard {
             return Vec::new();
         }
         let mut around = [0; 2 * CONTEXT];
-        let user = self.user;
+        let user = &*self.user;
         user.copy_in_partial(&mut around[..CONTEXT], border - CONTEXT);
         user.copy_in_partial(&mut around[CONTEXT..], border);
         scan::hits(&around)
@@ -553,7 +553,7 @@ impl CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
         // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not trust that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
-        CodeGuard { inner: child, ground: self.ground, user: self.user, machine: self.machine, state }
+        CodeGuard { inner: child, ground: self.ground, user: self.user.clone(), machine: self.machine, state }
     }
 
     /// [`Guard::fault`].

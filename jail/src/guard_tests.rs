@@ -235,7 +235,7 @@ struct Hostile {
     guard: Arc<CodeGuard>,
 }
 
-/// The arc that owns the machine is never dropped, so that the guard may hold it as the user's memory, too.
+/// The arc that owns the machine is never dropped, so that the guard may hold it as the ground, too.
 fn hostile() -> Hostile {
     let toy = Arc::new(Toy {
         pages: Mutex::default(),
@@ -245,7 +245,7 @@ fn hostile() -> Hostile {
         racing: AtomicBool::new(false),
     });
     let kept: &'static Arc<Toy> = Box::leak(Box::new(toy.clone()));
-    let guard = Arc::new(CodeGuard::new(toy, &**kept, &**kept, None));
+    let guard = Arc::new(CodeGuard::new(toy.clone(), &**kept, toy, None));
     Hostile { toy: kept, guard }
 }
 

@@ -44,7 +44,7 @@ use image::Rewriter;
 pub struct KeyJail {
     machine: &'static dyn Machine,
     /// The calling process' memory: the jail reads and changes code of no other.
-    user: &'static dyn UserMemory,
+    user: Arc<dyn UserMemory>,
     /// `Some` where a key locks the kernel's memory.
     ground: Option<&'static dyn Ground>,
     /// `None` where calls are to trap.
@@ -56,7 +56,7 @@ impl KeyJail {
     /// guarded. `None` where there is nothing to do. It is never freed.
     pub fn start(
         machine: &'static dyn Machine,
-        user: &'static dyn UserMemory,
+        user: Arc<dyn UserMemory>,
         entry: Option<usize>,
         ground: Option<&'static dyn Ground>,
     ) -> Option<&'static dyn Jail> {
@@ -73,7 +73,7 @@ impl Jail for KeyJail {
     fn enclose(&'static self, space: Arc<dyn Space>) -> Enclosed {
         match self.ground {
             Some(ground) => {
-                let guard = CodeGuard::new(space, ground, self.user, Some(self.machine));
+                let guard = CodeGuard::new(space, ground, self.user.clone(), Some(self.machine));
                 Cell::new(self).guarded(guard)
             }
             None => Cell::new(self).open(space),

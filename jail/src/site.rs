@@ -190,7 +190,7 @@ impl Cell {
         entry: usize,
         alone: bool,
     ) -> core::result::Result<Fate, Refusal> {
-        let user = self.jail.user;
+        let user = &*self.jail.user;
         let (start, vma) = listed.list.find(call).ok_or(Refusal::Memory)?;
         let want = VmFlags::EXEC | VmFlags::READ;
         if vma.flags & (want | VmFlags::WRITE | VmFlags::SHARED) != want || vma.is_special() {

@@ -13,7 +13,7 @@ use crate::module::Module;
 use crate::table::{self, Row, Run, Words};
 use crate::task::{Before, Leave, Personality, Trapped};
 use crate::thread::{Blocked, Pending, Returned, Seat, Thread, work};
-use crate::wait::NEWS;
+use crate::wait::EVENTS;
 
 /// How long a thread spins for a call that it has handed over, nanoseconds. What nobody has begun by then it makes itself.
 const LOOK: Nanos = 15_000;
@@ -352,7 +352,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn poll(&self, frame: &mut Frame) -> Flow {
-        NEWS.advance();
+        EVENTS.advance();
         if !self.is_sent() {
             return self.poll_home(frame);
         }

@@ -7,6 +7,7 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_port::GateId;
+use janua_port::outside::Calls;
 use janua_rt::AtomicU64;
 
 use crate::table::Row;
@@ -58,6 +59,16 @@ impl Stats {
         if let Some(gate) = self.gates.get(usize::from(gate)) {
             gate.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// All calls so far, the failed ones, and the nanoseconds they took. `None` while they are not counted.
+    pub fn totals(&self) -> Option<Calls> {
+        let add = |sum: Calls, counter: &Counter| Calls {
+            made: sum.made + counter.calls.load(Ordering::Relaxed),
+            failed: sum.failed + counter.errors.load(Ordering::Relaxed),
+            nanos: sum.nanos + counter.nanos.load(Ordering::Relaxed),
+        };
+        self.is_on().then(|| self.calls.iter().chain(&self.compat).fold(Calls::default(), add))
     }
 
     /// The table printed at the end, most time first.

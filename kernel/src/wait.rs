@@ -16,7 +16,7 @@ use crate::thread::{Thread, work};
 
 /// Advances when a program may be about to learn of something that has happened outside: a thread has waited, or has been given what
 /// others write ([`janua_port::Host::read`] and the like, by those who call them).
-pub static NEWS: Epoch = Epoch::new();
+pub static EVENTS: Epoch = Epoch::new();
 
 /// Why a wait ended without what it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

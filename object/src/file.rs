@@ -419,7 +419,7 @@ impl OpenFile {
 
     /// Announces what was done with the file to those who watch it (inotify); bits of [`event`].
     #[inline]
-    pub fn tell(&self, event: u32) {
+    pub fn notify(&self, event: u32) {
         if let Some(path) = &self.path {
             path.mount.watches.notify_file(path, event);
         }
@@ -479,7 +479,7 @@ impl Drop for OpenFile {
         }
         let mode = self.flags();
         if mode & flags::O_PATH == 0 {
-            self.tell(if mode & flags::O_ACCMODE == flags::O_RDONLY { event::CLOSE_NOWRITE } else { event::CLOSE_WRITE });
+            self.notify(if mode & flags::O_ACCMODE == flags::O_RDONLY { event::CLOSE_NOWRITE } else { event::CLOSE_WRITE });
         }
         let ops = self.ops.clone();
         ops.release(self);

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::wait::{NEWS, PollTable};
+use janua_kernel::wait::{EVENTS, PollTable};
 use janua_port::host::{self, HostReady, HostStat};
 use janua_port::{Backing, Host, HostFd, HostFiles, OwnedFd};
 use janua_rt::WaitQueue;
@@ -139,14 +139,14 @@ impl HostFile {
     /// What of `interest` the host reports as ready now.
     pub fn host_events(&self, interest: Events) -> Events {
         let events = Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()));
-        NEWS.advance();
+        EVENTS.advance();
         events
     }
 
     /// What the host reports now.
     fn fetch(&self) -> Result<HostStat> {
         let stat = self.host.stat(self.fd);
-        NEWS.advance();
+        EVENTS.advance();
         stat
     }
 
@@ -222,7 +222,7 @@ impl File for HostFile {
                 Err(errno) => return Err(errno),
             }
         }
-        NEWS.advance();
+        EVENTS.advance();
         Ok(moved)
     }
 

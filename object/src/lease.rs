@@ -18,7 +18,7 @@ use crate::lock::{FileKey, Mode};
 const BREAK_TIME: Nanos = 45_000_000_000;
 
 /// Why a holder is notified.
-pub mod news {
+pub mod notice {
     /// The lease is over, by its own request or by time.
     pub const OVER: u32 = 0;
     /// Somebody waits.
@@ -108,7 +108,7 @@ impl Leases {
         self.count.store(self.count.load(Ordering::Relaxed) + after.0 - before.0, Ordering::SeqCst);
         drop(files);
         for lease in gone {
-            lease.holder.notify(news::OVER);
+            lease.holder.notify(notice::OVER);
         }
         if eased {
             self.changed.wake_all();
@@ -143,7 +143,7 @@ impl Leases {
             let at = leases.iter().position(|lease| lease.description == description)?;
             Some(leases.remove(at).holder)
         });
-        holder.ok_or(Errno::EAGAIN)?.notify(news::OVER);
+        holder.ok_or(Errno::EAGAIN)?.notify(notice::OVER);
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl Leases {
             hindered
         });
         for holder in reported {
-            holder.notify(news::BREAK);
+            holder.notify(notice::BREAK);
         }
         if hindered { Err(Errno::EJUKEBOX) } else { Ok(()) }
     }
@@ -215,7 +215,7 @@ mod tests {
 
     impl Notify for Holder {
         fn notify(&self, what: u32) {
-            if what == news::BREAK { &self.0 } else { &self.1 }.fetch_add(1, Ordering::Relaxed);
+            if what == notice::BREAK { &self.0 } else { &self.1 }.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -622,27 +622,27 @@ fn a_place_below_one_that_may_be_written_to_is_not_frozen() {
 }
 
 #[test]
-fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is_news() {
+fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_are_events() {
     let world = World::bind("lately", true);
     let start = Start { root: world.root.clone(), base: world.root.clone() };
     let stat =
         |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false).map(|_| ());
     world.find("dir/sub/leaf").unwrap();
     // A name nobody has asked for, by way of a directory that is somewhere else by now.
-    let moved = |round: u32, news: &dyn Fn()| {
+    let moved = |round: u32, events: &dyn Fn()| {
         let (place, new) = (world.host.0.join("dir/sub"), format!("dir/sub/new{round}"));
         stat(&format!("dir/sub/none{round}")).unwrap_err();
         fs::rename(&place, world.host.0.join("moved")).unwrap();
         fs::write(world.host.0.join(format!("moved/new{round}")), "").unwrap();
-        news();
+        events();
         let found = stat(&new);
         fs::rename(world.host.0.join("moved"), &place).unwrap();
-        world.news();
+        world.events();
         stat(&new).unwrap();
         found
     };
     for round in 0..100 {
-        assert_eq!(moved(round, &|| world.news()), Err(Errno::ENOENT));
+        assert_eq!(moved(round, &|| world.events()), Err(Errno::ENOENT));
     }
     // A file that is open is asked for again when it has been changed, inside or outside.
     let (file, other) = (world.open("file", O_RDWR).unwrap(), world.open("file", O_RDWR).unwrap());
@@ -653,7 +653,7 @@ fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is
         assert_eq!(file.attr().unwrap().size, round);
         world.find("file").unwrap();
         fs::write(world.host.0.join("file"), "more than a hundred bytes".repeat(5)).unwrap();
-        world.news();
+        world.events();
         assert_eq!(file.attr().unwrap().size, 125);
     }
 }

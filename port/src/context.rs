@@ -46,9 +46,9 @@ pub trait Context: Send + Sync {
     fn outer_number(&self) -> Option<u32> {
         None
     }
-    /// How a library in its user code calls the kernel, in the words of [`janua_abi::invasive::record::door`]: the way and what it needs.
-    fn door(&self) -> (usize, [usize; 3]) {
-        (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
+    /// How a library in its user code calls the kernel, in the words of [`janua_abi::invasive::record::entry`]: the way and what it needs.
+    fn entry_descriptor(&self) -> (usize, [usize; 3]) {
+        (janua_abi::invasive::record::entry::INSTRUCTION, [0; 3])
     }
 
     /// Processor time it has used (user and kernel together), or with `whole_task` all threads of its task that live and those that have

@@ -133,9 +133,9 @@ pub trait HostedGate: Sync {
     fn arm_process(&self, _pid: u32) -> Result<()> {
         Ok(())
     }
-    /// [`crate::Context::door`], for a thread the host knows by these numbers.
-    fn door(&self, _keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
-        (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
+    /// [`crate::Context::entry_descriptor`], for a thread the host knows by these numbers.
+    fn entry_descriptor(&self, _keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
+        (janua_abi::invasive::record::entry::INSTRUCTION, [0; 3])
     }
     /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;

@@ -25,6 +25,8 @@ pub enum Request {
     Signal { id: u32, signal: u32 },
     /// The window of such a program's terminal has another size.
     Resize { id: u32, size: WindowSize },
+    /// Count what the guests have and have done: [`Answer::Metrics`].
+    Metrics { id: u32 },
 }
 
 /// Rows and columns of a terminal's window.
@@ -74,6 +76,28 @@ pub enum Answer {
     Ended { id: u32, status: u32 },
     /// The request cannot be met, and why.
     Refused { id: u32, why: String },
+    /// What the guests have and have done.
+    Metrics { id: u32, metrics: Metrics },
+}
+
+/// What only the kernel knows of its guests together. What they use of the machine is in its [`crate::Accounts`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    pub processes: u32,
+    /// Open descriptors, those of a table that several processes share once.
+    pub files: u64,
+    /// `None` where the kernel does not count calls.
+    pub calls: Option<Calls>,
+}
+
+/// System calls since the kernel's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    pub made: u64,
+    /// Those that returned an error.
+    pub failed: u64,
+    /// Nanoseconds between entry and result, waiting included.
+    pub nanos: u64,
 }
 
 /// A guest process.

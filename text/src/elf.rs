@@ -2,9 +2,8 @@
 
 use alloc::vec::Vec;
 
-use janua_abi::linux::elf::{self, Header, ProgramHeader};
 use janua_abi::linux::mman::PAGE_SIZE;
-use zerocopy::FromBytes;
+use janua_elf::{self as elf, Form, Header};
 
 /// A page, bytes.
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -35,25 +34,17 @@ pub struct Layout {
 /// Reads the layout from the start of a file (as much of it as holds the program headers). `None` when it is no x86-64 file
 /// to be loaded, or one that makes no sense.
 pub fn layout(start: &[u8]) -> Option<Layout> {
-    let (header, _) = Header::read_from_prefix(start).ok()?;
-    let fine = header.ident.starts_with(&elf::MAGIC)
-        && header.ident[elf::EI_CLASS] == elf::CLASS64
-        && header.ident[elf::EI_DATA] == elf::DATA_LSB
-        && header.machine == elf::EM_X86_64
+    let header = Header::read(start, Form::X86_64).filter(Header::claims_form)?;
+    let fine = header.machine == elf::EM_X86_64
         && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN)
-        && usize::from(header.phentsize) == size_of::<ProgramHeader>()
         && usize::from(header.phnum) <= MOST_HEADERS;
     if !fine {
         return None;
     }
-    let at = usize::try_from(header.phoff).ok()?;
-    let len = usize::from(header.phnum) * size_of::<ProgramHeader>();
-    let headers = start.get(at..at.checked_add(len)?)?;
     let mut layout = Layout { low: u64::MAX, high: 0, code: Vec::new(), frames: None };
     let mut loaded = Vec::new();
     let mut table = None;
-    for bytes in headers.chunks_exact(size_of::<ProgramHeader>()) {
-        let segment = ProgramHeader::read_from_bytes(bytes).ok()?;
+    for segment in header.segments(start)? {
         if segment.kind == elf::PT_GNU_EH_FRAME {
             table = Some(segment.vaddr);
         }
@@ -69,7 +60,7 @@ pub fn layout(start: &[u8]) -> Option<Layout> {
         layout.high = layout.high.max(end);
         let place = Segment { offset: segment.offset, vaddr: segment.vaddr, len: segment.filesz };
         loaded.push(place);
-        if segment.flags & elf::PF_X != 0 && segment.flags & elf::PF_W == 0 && segment.filesz > 0 {
+        if segment.has(elf::PF_X) && !segment.has(elf::PF_W) && segment.filesz > 0 {
             layout.code.push(place);
         }
     }

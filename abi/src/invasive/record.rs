@@ -14,10 +14,10 @@ pub struct CoreRecord {
     pub tile: usize,
     pub tile_cores: usize,
     pub tiles: usize,
-    /// How calls enter: a [`door`].
-    pub door: usize,
-    /// What the door needs, see there.
-    pub door_words: [usize; 3],
+    /// How calls enter: an [`entry`].
+    pub entry: usize,
+    /// What that needs, see there.
+    pub entry_words: [usize; 3],
     /// [`library`]: which of the three configurations.
     pub library: usize,
     /// The kernel's functions by number, for the configuration without library and dispatcher; 0 otherwise.
@@ -35,7 +35,7 @@ pub struct CoreRecord {
 const _: () = assert!(size_of::<CoreRecord>() == 16 * size_of::<usize>());
 
 /// Entries, as the library knows them.
-pub mod door {
+pub mod entry {
     /// The machine's own instruction: `syscall` on x86-64, `ta 0x10` on SPARC.
     pub const INSTRUCTION: usize = 0;
     /// A signal sent to oneself. Words: the host's process, the host's thread, the signal.

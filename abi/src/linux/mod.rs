@@ -1,8 +1,8 @@
 //! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
 
 pub mod aio;
+pub mod auxv;
 pub mod capability;
-pub mod elf;
 pub mod errno;
 pub mod fcntl;
 pub mod futex;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use janua_elf::{ET_EXEC, Form, PF_R, PF_X, PT_LOAD, ProgramHeader, file_header};
 use janua_personality_outside::archive::{self, EMPTY, Entry};
 
 use super::qemu::{self, Accelerator, Shape};
@@ -20,8 +21,8 @@ pub const PROGRAM: &str = "/test";
 
 /// Where its one segment is.
 const BASE: u64 = 0x40_0000;
-/// ELF header and program header.
-const HEADERS: usize = 64 + 56;
+/// Bytes of the file header and its one program header.
+const HEADERS: usize = Form::X86_64.sizes().0 + Form::X86_64.sizes().1;
 
 /// getpid by `syscall`, `int 0x30`, LOCK NOP and, on Intel's processors, `sysenter`: exits with [`GOOD`] if all agree.
 #[rustfmt::skip]
@@ -57,20 +58,9 @@ const CODE: [u8; 87] = [
 /// The test program: a static executable of one segment.
 fn program() -> Vec<u8> {
     let len = (HEADERS + CODE.len()) as u64;
-    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    // Executable, x86-64, version 1, entry, program headers, no section headers, sizes and counts.
-    elf.extend([2, 0, 62, 0, 1, 0, 0, 0]);
-    for word in [BASE + HEADERS as u64, 64, 0] {
-        elf.extend(word.to_le_bytes());
-    }
-    elf.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
-    // Loaded, readable and executable, whole.
-    elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
-    for word in [0, BASE, BASE, len, len, 0x1000] {
-        elf.extend(word.to_le_bytes());
-    }
-    elf.extend(CODE);
-    elf
+    let segment =
+        ProgramHeader { kind: PT_LOAD, flags: PF_R | PF_X, offset: 0, vaddr: BASE, filesz: len, memsz: len, align: 0x1000 };
+    [&file_header(ET_EXEC, BASE + HEADERS as u64, 1)[..], &segment.bytes(), &CODE].concat()
 }
 
 /// A file tree that holds the test program.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use janua_elf::{Form, Header, PT_INTERP};
 use janua_personality_outside::archive::{self, EMPTY, Entry};
 
 /// Takes a file tree that is an archive already.
@@ -123,16 +124,11 @@ pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// The interpreter of a dynamically linked ELF program (segment PT_INTERP, 3), an absolute path.
-fn interpreter(elf: &[u8]) -> Option<&Path> {
-    let word = |at: usize, len: usize| {
-        let bytes = elf.get(at..at + len)?;
-        Some(bytes.iter().rev().fold(0usize, |value, byte| value << 8 | *byte as usize))
-    };
-    let (start, size, count) = (word(32, 8)?, word(54, 2)?, word(56, 2)?);
-    let header = (0..count).map(|index| start + index * size).find(|header| word(*header, 4) == Some(3))?;
-    let (at, len) = (word(header + 8, 8)?, word(header + 32, 8)?);
-    let name = elf.get(at..at.checked_add(len)?)?.split(|byte| *byte == 0).next()?;
+/// The interpreter of a dynamically linked ELF program, an absolute path.
+fn interpreter(file: &[u8]) -> Option<&Path> {
+    let header = Header::read(file, Form::X86_64).filter(Header::claims_form)?;
+    let segment = header.segments(file)?.find(|segment| segment.kind == PT_INTERP)?;
+    let name = segment.data(file)?.split(|byte| *byte == 0).next()?;
     Some(Path::new(OsStr::from_bytes(name)))
 }
 

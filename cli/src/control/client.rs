@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 
 use super::place::{Name, Place};
 use super::wire::{self, Ask, Received, Reply};
-use super::{exec, list, log};
+use super::{exec, list, log, stats};
 use crate::exit;
 
 #[derive(clap::Args)]
@@ -77,6 +77,19 @@ pub struct Resume {
     /// The sandboxes; those that run are left as they are
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+MOST is the most at a time, REFUSED how often somebody got nothing for the limit. Memory is what counts against --memory, disk
+files in memory (--disk), tasks threads (--pids). Calls are counted in a sandbox that janua run --stats has started.")]
+pub struct Stats {
+    /// The sandboxes
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Print an array of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(clap::Args)]
@@ -169,6 +182,10 @@ pub fn pause(which: &Pause) -> ExitCode {
 
 pub fn resume(which: &Resume) -> ExitCode {
     each(&which.names, |name| hold(name, false))
+}
+
+pub fn stats(which: &Stats) -> ExitCode {
+    stats::print(&which.names, which.json)
 }
 
 /// Does it to all of them, whatever becomes of one.

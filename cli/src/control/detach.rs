@@ -102,7 +102,7 @@ impl Detached {
     /// The program runs.
     pub fn runs(&mut self, server: &Server) {
         let name = server.found().map_or("", |(_, name)| name.as_str());
-        self.tell(&[&[0], name.as_bytes()].concat());
+        self.report(&[&[0], name.as_bytes()].concat());
     }
 
     /// Nothing was started: from here on standard error is theirs who wanted it.
@@ -112,7 +112,7 @@ impl Detached {
         }
     }
 
-    fn tell(&mut self, report: &[u8]) {
+    fn report(&mut self, report: &[u8]) {
         self.stderr = None;
         if let Some(mut waiting) = self.report.take() {
             // They may not have waited.
@@ -133,7 +133,7 @@ impl Detached {
 
     /// The end: notifies a command that still waits.
     pub fn end(mut self, code: u8) {
-        self.tell(&[code.max(1)]);
+        self.report(&[code.max(1)]);
     }
 }
 

@@ -48,7 +48,7 @@ pub fn run(what: Exec) -> Result<ExitCode, String> {
         Some(screen) => screen.play(&socket, &caught),
         None => follow(&socket, &caught),
     };
-    end.tell()
+    end.report()
 }
 
 fn program(what: &Exec, screen: Option<&Screen>) -> Result<Program, String> {
@@ -126,7 +126,7 @@ impl End {
         }
     }
 
-    fn tell(self) -> Result<ExitCode, String> {
+    fn report(self) -> Result<ExitCode, String> {
         for text in &self.said {
             eprint!("{}", printable(text));
         }

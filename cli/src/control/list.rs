@@ -67,7 +67,7 @@ fn line(words: &[String]) -> String {
     words.join(" ").chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes}B"),
         1024..1_048_576 => format!("{}K", bytes >> 10),
@@ -76,7 +76,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn age(millis: u64) -> String {
+pub(super) fn age(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -86,7 +86,7 @@ fn age(millis: u64) -> String {
     }
 }
 
-fn time(millis: u64) -> String {
+pub(super) fn time(millis: u64) -> String {
     format!("{}.{:02}s", millis / 1000, millis / 10 % 100)
 }
 
@@ -131,10 +131,15 @@ fn table(all: &[Shown]) -> String {
             ]);
         }
     }
+    aligned(&rows)
+}
+
+/// Rows as lines, their cells below each other.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: [usize; N] = std::array::from_fn(width);
     let mut text = String::new();
-    for row in &rows {
+    for row in rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }

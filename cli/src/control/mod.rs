@@ -7,6 +7,7 @@ mod list;
 pub mod log;
 mod place;
 pub mod server;
+mod stats;
 mod wire;
 
 pub use place::Name;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use janua_platform_host::channel::{self, Garbage};
+use janua_platform_host::processes::HostProcess;
 use janua_platform_host::sandbox::{self, Sandbox};
 use janua_port::outside::{FIRST, GuestInfo, Program};
 use janua_port::{Answer, Request};
@@ -14,7 +15,8 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{geteuid, getpid};
 
 use super::place::{Name, Place, Taken};
-use super::wire::{self, About, Ask, Guest, Received, Reply};
+use super::stats::figure;
+use super::wire::{self, About, Ask, Guest, Received, Reply, Usage};
 
 /// SIGKILL.
 const KILL: u32 = 9;
@@ -50,6 +52,8 @@ enum Wants {
     Nothing,
     /// The guests, by a request of this number; and the processes on the host by the numbers the kernel knows.
     Guests(u32, BTreeMap<u32, u32>),
+    /// The figures, by a request of this number; and what is known without the kernel.
+    Usage(u32, Box<(About, Usage)>),
     /// The end of the sandbox.
     End,
     /// The end of a program.
@@ -62,7 +66,7 @@ enum Wants {
 impl Wants {
     fn id(&self) -> Option<u32> {
         match self {
-            Wants::Guests(id, _) | Wants::Program { id, .. } => Some(*id),
+            Wants::Guests(id, _) | Wants::Usage(id, _) | Wants::Program { id, .. } => Some(*id),
             Wants::Nothing | Wants::End => None,
         }
     }
@@ -132,7 +136,7 @@ impl Server {
     }
 
     /// Takes in what has come: answers of the kernel, clients, what they ask.
-    pub fn news(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
+    pub fn events(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
         let mut requests = Requests::default();
         while let Some(answer) = sandbox.answer() {
             self.pass_on(answer?, &mut requests)?;
@@ -170,6 +174,7 @@ impl Server {
             };
             let going_on = match ask {
                 Ask::Report => self.report(at, sandbox),
+                Ask::Usage => self.usage(at, sandbox),
                 Ask::Kill(KILL) => {
                     requests.kill = true;
                     self.clients[at].wants = Wants::End;
@@ -238,19 +243,24 @@ impl Server {
         id
     }
 
-    fn report(&mut self, at: usize, sandbox: &Sandbox) -> bool {
-        let processes = sandbox.processes();
+    /// What is known of the sandbox whose processes these are.
+    fn about(&self, sandbox: &Sandbox, processes: &[HostProcess]) -> About {
         let used = sandbox::used_by_children();
         let time = processes.iter().map(|process| process.time).sum::<std::time::Duration>() + used.user + used.system;
         let memory = &sandbox.accounts().memory;
-        let about = About {
+        About {
             age: self.began.elapsed().as_millis() as u64,
             time: time.as_millis() as u64,
             memory: memory.used() as u64,
             memory_limit: memory.limit() as u64,
             command: self.about.command.clone(),
             ..self.about
-        };
+        }
+    }
+
+    fn report(&mut self, at: usize, sandbox: &Sandbox) -> bool {
+        let processes = sandbox.processes();
+        let about = self.about(sandbox, &processes);
         if self.about.paused {
             // Its kernel is paused, too.
             return self.reply(at, &Reply::About(about)) && self.reply(at, &Reply::Guests { guests: Vec::new(), more: false });
@@ -259,6 +269,27 @@ impl Server {
         let numbers = processes.iter().map(|process| (process.inner, process.pid)).collect();
         self.clients[at].wants = Wants::Guests(id, numbers);
         self.reply(at, &Reply::About(about)) && self.ask(at, sandbox, &Request::Guests { id }, &[])
+    }
+
+    fn usage(&mut self, at: usize, sandbox: &Sandbox) -> bool {
+        if self.clients[at].wants.id().is_some() {
+            return false;
+        }
+        let about = self.about(sandbox, &sandbox.processes());
+        let accounts = sandbox.accounts();
+        let usage = Usage {
+            memory: figure(&accounts.memory),
+            disk: figure(&accounts.disk),
+            tasks: figure(&accounts.tasks),
+            descriptors: figure(&accounts.descriptors.all),
+            inside: None,
+        };
+        if self.about.paused {
+            return self.reply(at, &Reply::Usage(Box::new((about, usage))));
+        }
+        let id = self.number();
+        self.clients[at].wants = Wants::Usage(id, Box::new((about, usage)));
+        self.ask(at, sandbox, &Request::Metrics { id }, &[])
     }
 
     fn run(&mut self, at: usize, sandbox: &Sandbox, program: Box<Program>, handed: &[OwnedFd]) -> bool {
@@ -305,6 +336,7 @@ impl Server {
             | Answer::Started { id, .. }
             | Answer::Says { id, .. }
             | Answer::Ended { id, .. }
+            | Answer::Metrics { id, .. }
             | Answer::Refused { id, .. } => *id,
         };
         if id == FIRST && self.about.detached {
@@ -317,10 +349,16 @@ impl Server {
         let Some(at) = self.clients.iter().position(|client| client.wants.id() == Some(id)) else { return Ok(()) };
         let over = match &answer {
             Answer::Guests { more, .. } => !more,
-            Answer::Ended { .. } | Answer::Refused { .. } => true,
+            Answer::Ended { .. } | Answer::Refused { .. } | Answer::Metrics { .. } => true,
             _ => false,
         };
-        let reply = match (answer, &self.clients[at].wants) {
+        let reply = match (answer, &mut self.clients[at].wants) {
+            (Answer::Metrics { metrics, .. }, Wants::Usage(_, known)) => {
+                known.1.inside = Some(metrics);
+                Reply::Usage(core::mem::take(known))
+            }
+            // A kernel without processes.
+            (Answer::Refused { .. }, Wants::Usage(_, known)) => Reply::Usage(core::mem::take(known)),
             (Answer::Guests { guests, more, .. }, Wants::Guests(_, numbers)) => {
                 let host = |info: &GuestInfo| numbers.get(&info.host).copied().unwrap_or(0);
                 Reply::Guests { guests: guests.into_iter().map(|info| Guest { host: host(&info), info }).collect(), more }
@@ -359,7 +397,7 @@ impl Server {
             let reply = match client.wants {
                 Wants::End => Reply::Ended(code),
                 Wants::Program { .. } => Reply::Exited(KILL),
-                Wants::Guests(..) | Wants::Nothing => continue,
+                Wants::Guests(..) | Wants::Usage(..) | Wants::Nothing => continue,
             };
             let _ = wire::send(&client.socket, &reply, &[]);
         }

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
-use janua_port::outside::{GuestInfo, Program, WindowSize};
+use janua_port::outside::{GuestInfo, Metrics, Program, WindowSize};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -34,6 +34,8 @@ pub enum Ask {
     /// To the program this connection has run.
     Signal(u32),
     Resize(WindowSize),
+    /// How much of everything is used: [`Reply::Usage`].
+    Usage,
 }
 
 /// What a supervisor replies.
@@ -57,6 +59,7 @@ pub enum Reply {
     Exited(u32),
     /// It cannot be done.
     Refused(String),
+    Usage(Box<(About, Usage)>),
 }
 
 /// A sandbox.
@@ -76,6 +79,26 @@ pub struct About {
     pub memory_limit: u64,
     /// The program and its arguments.
     pub command: Vec<String>,
+}
+
+/// An amount in use, the most that was at a time, the limit where there is one, and how often somebody was refused for it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Figure {
+    pub used: u64,
+    pub peak: u64,
+    pub limit: Option<u64>,
+    pub refused: u64,
+}
+
+/// What a sandbox uses ([`janua_port::Accounts`]): bytes of memory and of files in memory, threads, descriptors of the host.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Usage {
+    pub memory: Figure,
+    pub disk: Figure,
+    pub tasks: Figure,
+    pub descriptors: Figure,
+    /// What its kernel reports. `None` while that is paused, and from one without processes.
+    pub inside: Option<Metrics>,
 }
 
 /// A guest process: what the kernel reports of it, and the supervisor its number on the host.

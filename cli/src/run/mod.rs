@@ -63,7 +63,7 @@ pub fn run(options: RunOptions) -> ExitCode {
     let started = Instant::now();
     let mut server = None;
     let outcome = supervise(options, &mut server, &mut detached);
-    let code = outcome.tell(&allowed, started.elapsed());
+    let code = outcome.report(&allowed, started.elapsed());
     // Who waited for the end finds the log whole and the name free.
     let ran = detached.as_mut().is_none_or(Detached::finish_log);
     if let Some(mut server) = server {
@@ -189,7 +189,7 @@ fn watch(
         match sandbox.wait() {
             Event::Ended(code) => {
                 // What it sent last is still to be passed on.
-                if let (Ok(requests), Some(detached)) = (server.news(&sandbox), detached.as_mut()) {
+                if let (Ok(requests), Some(detached)) = (server.events(&sandbox), detached.as_mut()) {
                     requests.first.iter().for_each(|answer| detached.hear(answer, server));
                 }
                 let outcome = Outcome::ended(code).of(&sandbox, limits, &options.allowed);
@@ -200,7 +200,7 @@ fn watch(
             // In the background nobody would continue it.
             Event::Stopped(_) if detached.is_some() => {}
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
-            Event::News => match server.news(&sandbox) {
+            Event::Channel => match server.events(&sandbox) {
                 Ok(requests) => {
                     if let Some(detached) = detached {
                         requests.first.iter().for_each(|answer| detached.hear(answer, server));

@@ -145,7 +145,7 @@ impl Outcome {
     }
 
     /// Reports on standard error and to the status descriptor how it ended: the exit code.
-    pub fn tell(&self, allowed: &Allowed, wall: Duration) -> ExitCode {
+    pub fn report(&self, allowed: &Allowed, wall: Duration) -> ExitCode {
         if let Some(why) = &self.fault {
             eprintln!("janua: {why}");
         }

@@ -1,12 +1,16 @@
 //! Program files: as execve(2) reads them, and as what looks for their code does.
 
 use janua_abi::linux::Errno;
+use janua_elf::{Form, Header, ProgramHeader};
 use janua_personality_linux::exec::elf::Elf;
 use janua_port::PAGE;
 use janua_text::elf::{self, Layout};
 use janua_text::frames;
 
 pub fn run(file: &[u8]) {
+    for form in [Form::I386, Form::X86_64, Form { is_64: false, is_big_endian: true }] {
+        read(file, form);
+    }
     let source = |offset: u64, out: &mut [u8]| {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(file.len());
         let n = out.len().min(file.len() - from);
@@ -36,6 +40,21 @@ pub fn run(file: &[u8]) {
             assert_eq!(program.span(), Some((layout.low as usize, layout.high as usize)));
         }
         check_layout(&layout, file);
+    }
+}
+
+/// The headers as any loader reads them.
+fn read(file: &[u8], form: Form) {
+    let Some(header) = Header::read(file, form) else { return assert!(file.len() < form.sizes().0) };
+    let Some(segments) = header.segments(file) else { return };
+    let segments: Vec<ProgramHeader> = segments.collect();
+    assert_eq!(segments.len(), usize::from(header.phnum));
+    for segment in segments {
+        assert!(segment.data(file).is_none_or(|data| data.len() as u64 == segment.filesz));
+        assert!(segment.notes(file).all(|(name, _, data)| name.len() + data.len() <= file.len()));
+        // What has been read is read again from what it is written as.
+        let again = janua_elf::program_headers(&segment.bytes(), Form::X86_64).next();
+        assert_eq!(again, Some(segment));
     }
 }
 

@@ -13,6 +13,7 @@ mod l4;
 mod mappings;
 mod messages;
 mod paging;
+mod polled;
 mod rings;
 mod sockets;
 mod text;
@@ -39,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mappings", run: mappings::run, rounds: 300, longest: 2048 },
     Target { name: "messages", run: messages::run, rounds: 200_000, longest: 1024 },
     Target { name: "paging", run: paging::run, rounds: 300, longest: 4096 },
+    Target { name: "polled", run: polled::run, rounds: 100, longest: 1024 },
     Target { name: "rings", run: rings::run, rounds: 600, longest: 1024 },
     Target { name: "sockets", run: sockets::run, rounds: 200_000, longest: 512 },
     Target { name: "text", run: text::run, rounds: 1_500, longest: 2048 },

@@ -9,25 +9,25 @@ use crate::bytes::Bytes;
 use crate::calls::model;
 
 /// Submissions that the ring has room for.
-const SUBMISSIONS: usize = 8;
+pub const SUBMISSIONS: usize = 8;
 /// Words of a submission.
-const WORDS: usize = 8;
+pub const WORDS: usize = 8;
 /// Where the program has the two parts of the ring.
-const RING: u64 = 0x1000_0000;
-const ENTRIES: u64 = 0x1010_0000;
+pub const RING: u64 = 0x1000_0000;
+pub const ENTRIES: u64 = 0x1010_0000;
 /// And the structure that the ring is made with, and a structure for submissions to point to.
-const PARAMS: u64 = DATA;
-const TARGET: u64 = DATA + 0x1000;
+pub const PARAMS: u64 = DATA;
+pub const TARGET: u64 = DATA + 0x1000;
 /// The exit code of a program that has got no ring.
-const NO_RING: u64 = 9;
+pub const NO_RING: u64 = 9;
 
-const CLOSE: usize = 3;
-const MMAP: usize = 9;
-const PIPE: usize = 22;
-const SETUP: usize = 425;
-const ENTER: usize = 426;
+pub const CLOSE: usize = 3;
+pub const MMAP: usize = 9;
+pub const PIPE: usize = 22;
+pub const SETUP: usize = 425;
+pub const ENTER: usize = 426;
 const REGISTER: usize = 427;
-const EXIT_GROUP: usize = 231;
+pub const EXIT_GROUP: usize = 231;
 
 pub fn run(input: &[u8]) {
     let model = boot(input);
@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) {
 /// The input: a byte each for the order of events and for how the ring is; words that submissions may point to; then submissions, each
 /// with a byte before it that specifies what is done after it.
 fn boot(input: &[u8]) -> &'static Model {
-    // Without IORING_SETUP_SQPOLL: the model machine has no threads of the kernel's for it.
+    // IORING_SETUP_SQPOLL has a target of its own: `polled`.
     const FLAGS: [u32; 8] = [
         0,
         setup::SUBMIT_ALL,

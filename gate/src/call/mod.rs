@@ -4,7 +4,7 @@
 //! the entry given here. The entry knows the thread by its descriptor in the host's table, so the host must have its 32-bit
 //! interface.
 
-use janua_abi::invasive::record::door;
+use janua_abi::invasive::record;
 use janua_abi::linux::Result;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
@@ -52,8 +52,8 @@ impl HostedGate for Call {
         Sud.selector_value()
     }
 
-    fn door(&self, keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
-        (door::JUMP, [self.call_entry(keyed).unwrap_or(0), 0, 0])
+    fn entry_descriptor(&self, keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
+        (record::entry::JUMP, [self.call_entry(keyed).unwrap_or(0), 0, 0])
     }
 
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

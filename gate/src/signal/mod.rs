@@ -12,7 +12,7 @@
 //! of its own that lets it aim at itself only. A jump to one of the kernel's own `syscall` instructions is caught by Syscall User
 //! Dispatch, which lets calls pass from where user code can be.
 
-use janua_abi::invasive::record::door;
+use janua_abi::invasive::record;
 use janua_abi::linux::Result;
 use janua_abi::linux::net::{SockFilter, SockProgram, bpf};
 use janua_abi::linux::seccomp::{data, verdict};
@@ -74,8 +74,8 @@ impl HostedGate for Signal {
         Call.is_call_store(pc)
     }
 
-    fn door(&self, _keyed: bool, pid: u32, tid: u32) -> (usize, [usize; 3]) {
-        (door::SIGNAL, [pid as usize, tid as usize, QUEUED as usize])
+    fn entry_descriptor(&self, _keyed: bool, pid: u32, tid: u32) -> (usize, [usize; 3]) {
+        (record::entry::SIGNAL, [pid as usize, tid as usize, QUEUED as usize])
     }
 
     fn selector_value(&self) -> u8 {

@@ -9,6 +9,8 @@ extern crate alloc;
 
 mod common;
 
+use alloc::sync::Arc;
+
 use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, ring::Rings, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
@@ -53,7 +55,7 @@ extern "C" fn _start() -> ! {
     if Config::is_one(boot::config()) {
         invasive(machine);
     }
-    let jail = KeyJail::start(machine, &HostedUser, machine.call_entry(), machine.ground());
+    let jail = KeyJail::start(machine, Arc::new(HostedUser), machine.call_entry(), machine.ground());
     let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
@@ -71,7 +73,7 @@ fn apart(gate: &'static dyn HostedGate) -> ! {
     if Config::is_one(boot::config()) {
         refuse("the personality `invasive` does not run under the jail `process`");
     }
-    let jail = KeyJail::start(machine, &CallerMemory, machine.call_entry(), None);
+    let jail = KeyJail::start(machine, Arc::new(CallerMemory), machine.call_entry(), None);
     let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),

@@ -45,7 +45,7 @@ pub struct HomeQueue<P: Personality> {
     /// Helpers whose call has been woken since it was polled.
     woken: Mutex<Vec<usize>>,
     /// Woken with them.
-    news: WaitQueue,
+    events: WaitQueue,
 }
 
 struct State<P: Personality> {
@@ -88,7 +88,7 @@ impl<P: Personality> Wake for Bell<P> {
             && let Some(queue) = self.queue.upgrade()
         {
             queue.woken.lock().push(self.at);
-            queue.news.wake_all();
+            queue.events.wake_all();
         }
     }
 }
@@ -116,7 +116,7 @@ impl<P: Personality> HomeQueue<P> {
                 done: Vec::with_capacity(BATCH),
             }),
             woken: Mutex::default(),
-            news: WaitQueue::new(),
+            events: WaitQueue::new(),
         }))
     }
 
@@ -133,7 +133,7 @@ impl<P: Personality> HomeQueue<P> {
     pub async fn wait(&self, thread: &Thread<P>, seat: &Seat<P>, least: usize, deadline: Option<Nanos>) -> Result<usize, Cut> {
         let step = |table: Option<&mut crate::wait::PollTable>| {
             if let Some(table) = table {
-                table.add(&self.news);
+                table.add(&self.events);
             }
             let unreaped = self.serve(seat.slotted.as_ref());
             let state = self.state.lock();
@@ -163,7 +163,7 @@ impl<P: Personality> HomeQueue<P> {
         }
         state.helpers.clear();
         state.done.clear();
-        self.news.wake_all();
+        self.events.wake_all();
     }
 
     fn turn(&self, state: &mut State<P>, seat: SeatOf<'_, P>) {

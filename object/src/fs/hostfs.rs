@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 use janua_port::host::HostStat;
 use janua_port::{Host, HostFd, HostFiles, Machine, Nanos, OwnedFd};
 use janua_rt::Mutex;
@@ -207,7 +207,7 @@ pub struct HostInode {
     /// When `stat` was asked for, monotonic nanoseconds; 0 when it is known to be out of date.
     looked: AtomicU64,
     /// Before it was asked for ([`lately`]), written with `stat` locked.
-    news: AtomicU64,
+    events: AtomicU64,
     changes: AtomicU64,
     place: Mutex<Place>,
     /// It has been found under another name than before: its place is to be the last name that was seen to be its own, for the others may
@@ -334,7 +334,7 @@ impl HostInode {
             born: stat.btime,
             stat: Mutex::new(stat),
             looked: AtomicU64::new(shared.machine.clock().monotonic()),
-            news: AtomicU64::new(0),
+            events: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             place: Mutex::new(Place { dir, name }),
             several_names: AtomicBool::new(false),
@@ -516,7 +516,7 @@ impl HostInode {
                 }
             }
         };
-        NEWS.advance();
+        EVENTS.advance();
         *self.shared.listing.lock() = raw;
         let mut fds = self.fds.lock();
         if fds.read.is_none() {

@@ -4,7 +4,7 @@ use alloc::vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 use janua_port::{Host, HostFd, OwnedFd, PAGE};
 
 use crate::file::offset;
@@ -18,7 +18,7 @@ const PART: usize = 16 << 20;
 /// Reads from `offset` on until the buffer is full or the file ends: bytes read. Guest memory is filled by the host itself.
 pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
     let read = read_all_at(from, buf, offset);
-    NEWS.advance();
+    EVENTS.advance();
     read
 }
 

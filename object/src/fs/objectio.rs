@@ -7,7 +7,7 @@ use core::ops::Deref;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 use janua_port::{MemoryObject, OwnedFd, PAGE};
 
 use super::hostio::{self, CHUNK};
@@ -41,7 +41,7 @@ impl Held {
             Held::File(file) => hostio::read_at(file, buf, offset),
             Held::Other(object) => {
                 let read = read_pages(&**object, buf, offset);
-                NEWS.advance();
+                EVENTS.advance();
                 read
             }
         }

@@ -13,7 +13,7 @@ use janua_abi::linux::net::{IfConf, IfReq, ioctl, msg, so, sock, sol, tcp};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::wait::{NEWS, PollTable};
+use janua_kernel::wait::{EVENTS, PollTable};
 use janua_port::host::{HostReady, SocketCall};
 use janua_port::{HostFd, HostSockets};
 use janua_rt::WaitQueue;
@@ -133,7 +133,7 @@ impl HostSocket {
             control_len: &mut 0,
             flags_out: &mut 0,
         })?;
-        NEWS.advance();
+        EVENTS.advance();
         Ok(got > len)
     }
 }
@@ -237,7 +237,7 @@ impl Socket for HostSocket {
             control_len: &mut control_len,
             flags_out: &mut flags_out,
         })?;
-        NEWS.advance();
+        EVENTS.advance();
         let discarded = !self.common.is_records() && truncate != 0;
         let data = &data[..full.min(data.len())];
         let len = match (discarded, self.common.is_records()) {

@@ -209,7 +209,7 @@ impl Vfs {
             busy.end_write();
         }
         let file = opened?;
-        file.tell(event::MODIFY);
+        file.notify(event::MODIFY);
         Ok(file)
     }
 

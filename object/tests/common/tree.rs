@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use janua_abi::linux::Result;
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, Start, Vfs, Walk};
@@ -24,17 +24,17 @@ impl Tree {
     }
 
     fn start(&self) -> Start {
-        self.news();
+        self.events();
         Start { root: self.root.clone(), base: self.root.clone() }
     }
 
     /// Tests change files outside as well, and know of it: each call is made by somebody who may know of it.
-    pub fn news(&self) {
-        NEWS.advance();
+    pub fn events(&self) {
+        EVENTS.advance();
     }
 
     pub fn find(&self, path: &str) -> Result<Path> {
-        self.news();
+        self.events();
         find(&self.vfs, &self.who, &self.root, path)
     }
 

@@ -4,8 +4,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::invasive::Ilet;
-use janua_abi::invasive::record::{CoreRecord, door, library};
+use janua_abi::invasive::record::{CoreRecord, entry, library};
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{EM_SPARC, EM_X86_64, ET_EXEC, Form, Header, PF_R, PF_W, PF_X, PT_LOAD};
 use janua_port::machine::processors;
 use janua_port::{Backing, Frame, Prot, Space, Spawn, SpawnKind};
 use zerocopy::IntoBytes;
@@ -113,20 +114,20 @@ fn write_record(thread: &Thread, argv: usize) {
     let (kernel, layout) = (&thread.kernel, &thread.kernel.layout);
     let config = &kernel.config;
     let this = record_of(layout, thread.index);
-    let Some((mut way, mut words)) = thread.context().map(|context| context.door()) else {
+    let Some((mut way, mut words)) = thread.context().map(|context| context.entry_descriptor()) else {
         thread.fatal(NO_ROOM, format_args!("the core has not begun to run"))
     };
     match way {
-        door::SIGNAL if config.asks_ids => way = door::SIGNAL_ASKING,
-        door::INSTRUCTION if config.interrupts => way = door::INTERRUPT,
+        entry::SIGNAL if config.asks_ids => way = entry::SIGNAL_ASKING,
+        entry::INSTRUCTION if config.interrupts => way = entry::INTERRUPT,
         _ => {}
     }
     let library = usize::from(config.library);
     if library != library::GATE {
-        let Some(entry) = kernel.direct.as_ref().map(|direct| direct.entry) else {
+        let Some(address) = kernel.direct.as_ref().map(|direct| direct.entry) else {
             thread.fatal(NO_ROOM, format_args!("a configuration without a gate needs a kernel without a jail"))
         };
-        (way, words) = (door::JUMP, [entry, 0, 0]);
+        (way, words) = (entry::JUMP, [address, 0, 0]);
     }
     let record = CoreRecord {
         this,
@@ -134,8 +135,8 @@ fn write_record(thread: &Thread, argv: usize) {
         tile: usize::from(thread.ext.tile),
         tile_cores: config.cores as usize,
         tiles: usize::from(config.tiles),
-        door: way,
-        door_words: words,
+        entry: way,
+        entry_words: words,
         library,
         functions: if library == library::VANILLA { functions_at(layout) } else { 0 },
         answers: usize::from(config.answers),
@@ -181,42 +182,26 @@ struct Program {
     segments: Vec<Segment>,
 }
 
-const EM_SPARC: u16 = 2;
-const EM_X86_64: u16 = 62;
-
 /// A static executable of this machine's word size and byte order. `None` for anything else.
 fn parse(file: &[u8]) -> Option<Program> {
-    let wide = usize::BITS == 64;
-    let (class, order) = (if wide { 2 } else { 1 }, if cfg!(target_endian = "big") { 2 } else { 1 });
-    let half = |at: usize| Some(u16::from_ne_bytes(file.get(at..at + 2)?.try_into().ok()?));
-    let word = |at: usize| Some(u32::from_ne_bytes(file.get(at..at + 4)?.try_into().ok()?) as usize);
-    let long = |at: usize| Some(usize::from_ne_bytes(file.get(at..at + size_of::<usize>())?.try_into().ok()?));
-    let machine = if wide { EM_X86_64 } else { EM_SPARC };
-    if file.get(..6)? != [0x7f, b'E', b'L', b'F', class, order] || half(16)? != 2 || half(18)? != machine {
+    let machine = if Form::NATIVE.is_64 { EM_X86_64 } else { EM_SPARC };
+    let header = Header::read(file, Form::NATIVE).filter(Header::claims_form)?;
+    if header.kind != ET_EXEC || header.machine != machine {
         return None;
     }
-    let (entry, table) = if wide { (long(24)?, long(32)?) } else { (long(24)?, long(28)?) };
-    let (size, count) = if wide { (half(54)?, half(56)?) } else { (half(42)?, half(44)?) };
     let mut segments = Vec::new();
-    for index in 0..usize::from(count) {
-        let at = table.checked_add(index * usize::from(size))?;
-        const LOAD: usize = 1;
-        if word(at)? != LOAD {
-            continue;
-        }
-        let fields =
-            if wide { [at + 8, at + 16, at + 32, at + 40, at + 4] } else { [at + 4, at + 8, at + 16, at + 20, at + 24] };
-        let flags = word(fields[4])?;
+    for segment in header.segments(file)?.filter(|segment| segment.kind == PT_LOAD) {
         segments.push(Segment {
-            offset: long(fields[0])?,
-            addr: long(fields[1])?,
-            in_file: long(fields[2])?,
-            in_memory: long(fields[3])?,
-            prot: Prot { read: flags & 4 != 0, write: flags & 2 != 0, exec: flags & 1 != 0 },
+            offset: usize::try_from(segment.offset).ok()?,
+            addr: usize::try_from(segment.vaddr).ok()?,
+            in_file: usize::try_from(segment.filesz).ok()?,
+            in_memory: usize::try_from(segment.memsz).ok()?,
+            prot: Prot { read: segment.has(PF_R), write: segment.has(PF_W), exec: segment.has(PF_X) },
         });
     }
+    let entry = usize::try_from(header.entry).ok()?;
     // On SPARC a return to a place between two instructions is an error with traps off, which stops the machine.
-    (wide || entry.is_multiple_of(4)).then_some(Program { entry, segments })
+    (machine != EM_SPARC || entry.is_multiple_of(4)).then_some(Program { entry, segments })
 }
 
 /// The address at which user code starts each i-let; 0 for a file that is no program.

@@ -14,6 +14,7 @@ use janua_abi::l4v2::PAGE;
 use janua_abi::l4v2::boot::{LOADED, MAGIC, info, multiboot};
 use janua_abi::l4v2::id::{Id, ROOT_TASK, SIGMA0_TASK};
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{EM_386, ET_EXEC, Form, Header, PT_LOAD};
 
 use crate::Kernel;
 use crate::config::{Config, Module};
@@ -82,33 +83,24 @@ fn shown(module: &Module) -> String {
 
 /// A static i386 executable; `None` for anything else.
 fn parse(file: &[u8]) -> Option<Program> {
-    const LOAD: u32 = 1;
-    const EXECUTABLE: u16 = 2;
-    const I386: u16 = 3;
-    let half = |at: usize| Some(u16::from_le_bytes(file.get(at..at.checked_add(2)?)?.try_into().ok()?));
-    let word = |at: usize| Some(u32::from_le_bytes(file.get(at..at.checked_add(4)?)?.try_into().ok()?));
-    if file.get(..6)? != [0x7f, b'E', b'L', b'F', 1, 1] || half(16)? != EXECUTABLE || half(18)? != I386 {
+    let header = Header::read(file, Form::I386).filter(Header::claims_form)?;
+    if header.kind != ET_EXEC || header.machine != EM_386 {
         return None;
     }
-    let (entry, table, size, count) = (word(24)?, word(28)? as usize, half(42)?, half(44)?);
     let mut segments = Vec::new();
-    for index in 0..usize::from(count) {
-        let at = table.checked_add(index * usize::from(size))?;
-        if word(at)? != LOAD {
-            continue;
-        }
-        let (offset, addr, in_file, size) = (word(at + 4)? as usize, word(at + 12)?, word(at + 16)? as usize, word(at + 20)?);
-        let bytes = offset..offset.checked_add(in_file)?;
-        file.get(bytes.clone())?;
+    for segment in header.segments(file)?.filter(|segment| segment.kind == PT_LOAD) {
+        let in_file = segment.data(file)?.len();
+        let (addr, size) = (u32::try_from(segment.vaddr).ok()?, u32::try_from(segment.memsz).ok()?);
         addr.checked_add(size)?;
         if in_file > size as usize {
             return None;
         }
         if size > 0 {
-            segments.push(Segment { addr, bytes, size });
+            let offset = usize::try_from(segment.offset).ok()?;
+            segments.push(Segment { addr, bytes: offset..offset + in_file, size });
         }
     }
-    (!segments.is_empty()).then_some(Program { entry, segments })
+    (!segments.is_empty()).then_some(Program { entry: u32::try_from(header.entry).ok()?, segments })
 }
 
 /// The program of a module that the kernel loads, or why it cannot be one.

@@ -193,7 +193,7 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
     match loaded {
         Ok(Some(first)) => {
             *frame = first;
-            outside::tell(kernel, outer, |id| Answer::Started { id, pid });
+            outside::report(kernel, outer, |id| Answer::Started { id, pid });
         }
         // Past the point of no return the process has been made to end already.
         Ok(None) => {}
@@ -203,7 +203,7 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
             if asked.is_none() {
                 thread.machine().console().write(text.as_bytes());
             }
-            outside::tell(kernel, outer, |id| Answer::Says { id, text });
+            outside::report(kernel, outer, |id| Answer::Says { id, text });
             let missing = matches!(errno, Errno::ENOENT | Errno::ENOTDIR);
             exit::exit_group(thread, if missing { 127 } else { 126 });
         }

@@ -1,5 +1,5 @@
-//! What the outside asks for while the kernel runs ([`janua_port::outside`]): programs beside the first, signals to them, a list of
-//! the guests.
+//! What the outside asks for while the kernel runs ([`janua_port::outside`]): programs beside the first, signals to them, lists and
+//! figures of the guests.
 //!
 //! A program run so has no parent inside: its parent's number is 0, it leads a session of its own, and nobody but the outside waits
 //! for it. It begins as the first program began, with that one's user, limits, directory and environment, and ends with the sandbox.
@@ -24,7 +24,7 @@ use janua_object::tty::Terminal;
 use janua_object::tty::line::Line;
 use janua_object::vfs::Attr;
 use janua_port::machine::Outside;
-use janua_port::outside::{GuestInfo, Program, WindowSize};
+use janua_port::outside::{GuestInfo, Metrics, Program, WindowSize};
 use janua_port::{Answer, Asked, Host, HostFd, Request};
 use janua_rt::{Mutex, RwLock};
 
@@ -32,6 +32,7 @@ use crate::dev::terminal;
 use crate::fs::{self, FsContext};
 use crate::process::State;
 use crate::signal::{SigInfo, send};
+use crate::task::tree::INIT;
 use crate::time::cpu;
 use crate::{Kernel, Task, boot, procfs};
 
@@ -63,7 +64,7 @@ struct Attached {
 }
 
 /// Reports to the outside on a program it has asked for; `outer` is its number, 0 for others.
-pub fn tell(kernel: &Kernel, outer: u32, answer: impl FnOnce(u32) -> Answer) {
+pub fn report(kernel: &Kernel, outer: u32, answer: impl FnOnce(u32) -> Answer) {
     if outer != 0 {
         kernel.machine.notify_outside(Outside::Answer(answer(outer)));
     }
@@ -80,7 +81,7 @@ pub fn program_ended(kernel: &Kernel, outer: u32, status: u32) {
         attached.busy.store(true, Ordering::SeqCst);
         kernel.machine.wake_service();
     }
-    tell(kernel, outer, |id| Answer::Ended { id, status });
+    report(kernel, outer, |id| Answer::Ended { id, status });
 }
 
 /// Does what has been asked for, and hands on what has come by the terminals' lines.
@@ -88,9 +89,13 @@ pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
     for Asked { request, handed } in requests {
         match request {
             Request::Guests { id } => report_guests(kernel, id),
+            Request::Metrics { id } => {
+                let metrics = metrics(kernel);
+                report(kernel, id, |id| Answer::Metrics { id, metrics });
+            }
             Request::Run { id, program } => {
                 if let Err(why) = run(kernel, id, program, handed) {
-                    tell(kernel, id, |id| Answer::Refused { id, why });
+                    report(kernel, id, |id| Answer::Refused { id, why });
                 }
             }
             Request::Signal { id, signal } => {
@@ -306,22 +311,34 @@ fn environment(first: &[Vec<u8>], settings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 const PIECE: usize = 16 << 10;
 
 fn report_guests(kernel: &Kernel, id: u32) {
-    let mut guests = Vec::new();
+    let mut piece = Vec::new();
     let mut bytes = 0;
-    for task in kernel.processes() {
-        if task.pid == crate::task::tree::INIT {
-            continue;
-        }
+    for task in guests(kernel) {
         let guest = guest(&task);
         // The numbers take no more than 50.
         bytes += guest.command.len() + 64;
-        guests.push(guest);
+        piece.push(guest);
         if bytes > PIECE {
             bytes = 0;
-            tell(kernel, id, |id| Answer::Guests { id, guests: core::mem::take(&mut guests), more: true });
+            report(kernel, id, |id| Answer::Guests { id, guests: core::mem::take(&mut piece), more: true });
         }
     }
-    tell(kernel, id, |id| Answer::Guests { id, guests, more: false });
+    report(kernel, id, |id| Answer::Guests { id, guests: piece, more: false });
+}
+
+/// All processes but the kernel's own.
+fn guests(kernel: &Kernel) -> impl Iterator<Item = Arc<Task>> {
+    kernel.processes().into_iter().filter(|task| task.pid != INIT)
+}
+
+fn metrics(kernel: &Kernel) -> Metrics {
+    let tables = guests(kernel).flat_map(|task| task.threads()).map(|seat| seat.files());
+    let tables: BTreeMap<*const FdTable, Arc<FdTable>> = tables.map(|table| (Arc::as_ptr(&table), table)).collect();
+    Metrics {
+        processes: guests(kernel).count() as u32,
+        files: tables.values().map(|table| table.count() as u64).sum(),
+        calls: kernel.stats.totals(),
+    }
 }
 
 fn guest(task: &Arc<Task>) -> GuestInfo {

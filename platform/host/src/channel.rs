@@ -13,14 +13,14 @@ use janua_port::{Answer, Request};
 use crate::sandbox::StartError;
 
 /// What the host sends the supervisor when something has come by a descriptor it watches. It is queued, so that no other is lost.
-pub const NEWS: i32 = 63;
+pub const READY: i32 = 63;
 
-/// Makes the host send this process [`NEWS`] whenever the descriptor becomes ready, which never blocks from then on. After
+/// Makes the host send this process [`READY`] whenever the descriptor becomes ready, which never blocks from then on. After
 /// [`crate::sandbox::Sandbox::start`], which takes the signal.
 pub fn announce(fd: i32) -> bool {
     // SAFETY: plain words.
     unsafe {
-        libc::fcntl(fd, F_SETSIG as i32, NEWS) == 0
+        libc::fcntl(fd, F_SETSIG as i32, READY) == 0
             && libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) == 0
             && libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK) == 0
     }
@@ -37,7 +37,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel, and the kernel's end of it. What the kernel writes makes the host send [`NEWS`] here: a signal of the kernel's own
+    /// A channel, and the kernel's end of it. What the kernel writes makes the host send [`READY`] here: a signal of the kernel's own
     /// could not leave its namespace, and would need a kill(2) that reaches others.
     pub(crate) fn pair() -> Result<(Channel, i32), StartError> {
         let mut ends = [0; 2];

@@ -10,7 +10,7 @@ use janua_entry::hosted::{self, CONFIG_BASE, CONTROL_BASE, USER_END};
 use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, DESCRIPTORS_MOST, Jail, MAGIC, NO_STATUS};
 use janua_port::{Accounts, Answer, Request};
 
-use crate::channel::{Channel, Garbage, NEWS};
+use crate::channel::{Channel, Garbage, READY};
 use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
 use crate::pause::stop_children;
@@ -75,7 +75,7 @@ pub enum Event {
     /// The supervisor itself got this signal.
     Signal(i32),
     /// Something has come: an answer ([`Sandbox::answer`]), or by a descriptor that is [announced](crate::channel::announce).
-    News,
+    Channel,
     /// The time is over.
     Timeout,
 }
@@ -131,7 +131,7 @@ enum Reaped {
 /// Host signals the supervisor takes itself: events of the sandbox, and what is to be passed on.
 const TAKEN: [i32; 15] = [
     ENDED,
-    NEWS,
+    READY,
     // In place of the former when the host's queue is full.
     libc::SIGIO,
     libc::SIGCHLD,
@@ -402,7 +402,7 @@ impl Sandbox {
         unsafe { &(*(CONTROL_BASE as *const BootInfo)).control }
     }
 
-    fn news(&self) -> Option<Event> {
+    fn event(&self) -> Option<Event> {
         let control = self.control();
         if control.ended.load(Ordering::SeqCst) != 0 {
             return Some(Event::Ended(control.exit_code.load(Ordering::SeqCst) as u8));
@@ -416,7 +416,7 @@ impl Sandbox {
     /// Waits for the next thing to react to.
     pub fn wait(&mut self) -> Event {
         loop {
-            if let Some(event) = self.news() {
+            if let Some(event) = self.event() {
                 return event;
             }
             let left = self.deadline.map(|deadline| deadline.saturating_sub(now()));
@@ -438,7 +438,7 @@ impl Sandbox {
                         Reaped::Ended(count) => self.settling = count > 0,
                     }
                 }
-                NEWS | libc::SIGIO => return self.news().unwrap_or(Event::News),
+                READY | libc::SIGIO => return self.event().unwrap_or(Event::Channel),
                 signal if signal > 0 => return Event::Signal(signal),
                 _ => {}
             }
@@ -476,7 +476,7 @@ impl Sandbox {
         if pid <= 0 {
             return None;
         }
-        if let Some(event) = self.news() {
+        if let Some(event) = self.event() {
             return Some(Err(event));
         }
         if libc::WIFSIGNALED(status) {
@@ -566,7 +566,7 @@ impl Sandbox {
                 any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), libc::__WALL) > 0);
             }
             // Signals of an end that has been acted on may still be pending, and so may processes'; their default action would be ours.
-            libc::signal(NEWS, libc::SIG_IGN);
+            libc::signal(READY, libc::SIG_IGN);
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::signal(ENDED, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());

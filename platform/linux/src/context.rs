@@ -159,9 +159,9 @@ impl Context for HostedContext {
         Some(self.host_ids()?.0)
     }
 
-    fn door(&self) -> (usize, [usize; 3]) {
+    fn entry_descriptor(&self) -> (usize, [usize; 3]) {
         let (pid, tid) = self.host_ids().unwrap_or_default();
-        machine::get().gate.door(boot::jail() == Jail::Pkey, pid, tid)
+        machine::get().gate.entry_descriptor(boot::jail() == Jail::Pkey, pid, tid)
     }
 
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {

@@ -13,6 +13,8 @@
 //! jumps to the next deadline when nobody can run. Faults come by script: frames of memory that run out ([`Settings::frames`]), calls
 //! of the host part that fail ([`Model::fail_host`]).
 //!
+//! Threads of a kernel's own take their turns as guests do.
+//!
 //! A guest may also leave calls in its memory, for a thread of the kernel's own ([`Model::work`]) to make ([`ring`]).
 //!
 //! Several kernels may run side by side ([`Model::next_kernel`]): the end of one is an event, and the end of the last that of the machine.
@@ -25,5 +27,6 @@ mod memory;
 pub mod processor;
 pub mod program;
 pub mod ring;
+mod threads;
 
 pub use machine::{Model, Outcome, Settings};

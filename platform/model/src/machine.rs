@@ -19,6 +19,7 @@ use crate::context::ModelContext;
 use crate::files::Files;
 use crate::memory::{self, Memory, ModelSpace, lock};
 use crate::processor::Stepper;
+use crate::threads::{self, OwnThread};
 
 /// What a model is made with.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,8 @@ pub struct Model {
     state: Mutex<State>,
     /// Threads of the kernels' own.
     kernel_threads: Mutex<Vec<Arc<Mutex<KernelThread>>>>,
+    /// Those of them that may sleep on a word.
+    sleepers: Mutex<Vec<Arc<threads::Shared>>>,
     /// Called as the copying of a space begins.
     pub(crate) copying: OnceLock<Box<dyn Fn() + Send + Sync>>,
     this: OnceLock<&'static Model>,
@@ -174,6 +177,7 @@ impl Model {
             accounts,
             state: Mutex::new(state),
             kernel_threads: Mutex::default(),
+            sleepers: Mutex::default(),
             copying: OnceLock::new(),
             this: OnceLock::new(),
         }));
@@ -245,8 +249,22 @@ impl Model {
     /// the time has come that its last `step` returned. No step may wait.
     pub fn work(&self, is_ready: impl Fn() -> bool + Send + 'static, step: impl FnMut() -> Option<Nanos> + Send + 'static) {
         let kernel = lock(&self.state).starting;
+        self.add_kernel_thread(kernel, is_ready, step);
+    }
+
+    fn add_kernel_thread(
+        &self,
+        kernel: Number,
+        is_ready: impl Fn() -> bool + Send + 'static,
+        step: impl FnMut() -> Option<Nanos> + Send + 'static,
+    ) {
         let thread = KernelThread { kernel, is_ready: Box::new(is_ready), step: Box::new(step), due: None };
         lock(&self.kernel_threads).push(Arc::new(Mutex::new(thread)));
+    }
+
+    /// Ends the kernels' own threads, of which a model whose kernels do not end would have some for good.
+    pub fn end_threads(&self) {
+        drop(core::mem::take(&mut *lock(&self.kernel_threads)));
     }
 
     /// Takes steps until all kernels have ended or nobody can run; [`Outcome::Steps`] after ten million.
@@ -271,12 +289,21 @@ impl Model {
             Ok(false) => Some(Outcome::Idle),
             Err(panic) => match panic.downcast::<Off>() {
                 Ok(off) => {
-                    let mut state = lock(&self.state);
-                    let kernel = state.speaker();
-                    state.end(kernel, off.0);
+                    let (kernel, over) = {
+                        let mut state = lock(&self.state);
+                        let kernel = state.speaker();
+                        state.end(kernel, off.0);
+                        (kernel, state.ended.len() > state.starting)
+                    };
                     // One that was in its step when the kernel ended is known by its lock, which that has broken.
-                    lock(&self.kernel_threads).retain(|thread| thread.try_lock().is_ok_and(|thread| thread.kernel != kernel));
-                    (state.ended.len() > state.starting).then_some(Outcome::Off(off.0))
+                    let stays =
+                        |thread: &Arc<Mutex<KernelThread>>| thread.try_lock().is_ok_and(|thread| thread.kernel != kernel);
+                    let all = core::mem::take(&mut *lock(&self.kernel_threads));
+                    let (stay, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(stays);
+                    lock(&self.kernel_threads).extend(stay);
+                    // What they hold may ask for the machine as it goes.
+                    drop(gone);
+                    over.then_some(Outcome::Off(off.0))
                 }
                 Err(panic) => resume_unwind(panic),
             },
@@ -493,13 +520,17 @@ impl Park for Model {
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
+        if threads::park(word, deadline) {
+            return;
+        }
         // The holder of what the caller wants cannot run before the caller's turn is over.
         let Some(deadline) = deadline else { panic!("the kernel sleeps on a word in the middle of a thread's turn") };
         let mut state = lock(&self.state);
         state.now = state.now.max(deadline);
     }
-    fn unpark(&self, _word: &AtomicU32, _count: u32) {
-        // Sleepers are found by their words.
+    fn unpark(&self, word: &AtomicU32, _count: u32) {
+        // Guests that sleep are found by their words.
+        lock(&self.sleepers).iter().for_each(|thread| thread.wake(threads::address(word)));
     }
     fn yield_now(&self) {}
 }
@@ -524,9 +555,13 @@ impl Machine for Model {
         let space: Arc<dyn Space> = memory::empty(self.this());
         Ok((self.add(guest, Frame::start(0, 0), space.clone(), None, None), space))
     }
-    fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
-        // It would have to run beside the guests.
-        Err(Errno::EAGAIN)
+    fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        let thread = Arc::new(OwnThread::new(name, body).ok_or(Errno::EAGAIN)?);
+        lock(&self.sleepers).push(thread.shared.clone());
+        let kernel = lock(&self.state).speaker();
+        let looked = thread.clone();
+        self.add_kernel_thread(kernel, move || looked.is_ready(), move || thread.step());
+        Ok(())
     }
     fn wake_service(&self) {
         lock(&self.state).wanted = true;

@@ -5,7 +5,7 @@
 //! goes idle, by halting, on the stack of the thread that stopped last; until it has left that stack, only it can run that
 //! thread ([`Thread::on`]), which costs nothing when the same thread goes on.
 //!
-//! No wake-up of a word is lost: a sleeper looks at its word and goes to sleep under the lock of the word's bed, and a waker changes
+//! No wake-up of a word is lost: a sleeper looks at its word and goes to sleep under the lock of the word's bucket, and a waker changes
 //! the word before it takes that lock. No ready thread is overlooked: a core that goes idle notes it in `IDLE` and looks at
 //! all queues after that; who makes a thread ready puts it into a queue first and looks at `IDLE` after. Who puts a thread
 //! into an empty queue of another core always sends it an interrupt.
@@ -140,7 +140,7 @@ impl Turn {
                 timers.remove(&(deadline, number));
                 (address, number)
             };
-            let woken = bed(due.0).lock().remove(&due);
+            let woken = bucket(due.0).lock().remove(&due);
             if let Some(thread) = woken {
                 make_ready(thread);
             }
@@ -155,13 +155,13 @@ static SLEEPS: AtomicU64 = AtomicU64::new(0);
 
 /// A sleeper's place: the address of its word, and a number that no two sleeps share.
 type Place = (usize, u64);
-type Bed = Mutex<BTreeMap<Place, Arc<Thread>>>;
-const BEDS: usize = 64;
-static SLEEPERS: [Bed; BEDS] = [const { Mutex::new(BTreeMap::new()) }; BEDS];
+type Bucket = Mutex<BTreeMap<Place, Arc<Thread>>>;
+const BUCKETS: usize = 64;
+static SLEEPERS: [Bucket; BUCKETS] = [const { Mutex::new(BTreeMap::new()) }; BUCKETS];
 
 /// Where those sleep that sleep on a word.
-fn bed(address: usize) -> &'static Bed {
-    &SLEEPERS[(address >> 2 ^ address >> 12) % BEDS]
+fn bucket(address: usize) -> &'static Bucket {
+    &SLEEPERS[(address >> 2 ^ address >> 12) % BUCKETS]
 }
 
 /// Makes the calling flow of control, on the boot stack, the first thread, and gives the first core its idle thread.
@@ -300,11 +300,11 @@ pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
     }
     let place = (word.as_ptr() as usize, SLEEPS.fetch_add(1, Ordering::Relaxed));
     {
-        let mut bed = bed(place.0).lock();
+        let mut bucket = bucket(place.0).lock();
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
-        bed.insert(place, thread.clone());
+        bucket.insert(place, thread.clone());
     }
     // From here on it may be woken; this core runs it then, since it is on its stack.
     let timer = deadline.map(|deadline| (cores::here(), (deadline, place.1)));
@@ -324,9 +324,9 @@ pub fn unpark(word: &AtomicU32, count: u32) {
     let address = word.as_ptr() as usize;
     for _ in 0..count {
         let woken = {
-            let mut bed = bed(address).lock();
-            let place = bed.range((address, 0)..=(address, u64::MAX)).next().map(|(place, _)| *place);
-            place.and_then(|place| bed.remove(&place))
+            let mut bucket = bucket(address).lock();
+            let place = bucket.range((address, 0)..=(address, u64::MAX)).next().map(|(place, _)| *place);
+            place.and_then(|place| bucket.remove(&place))
         };
         let Some(thread) = woken else { break };
         make_ready(thread);

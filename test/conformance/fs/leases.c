@@ -19,7 +19,7 @@ static const char *type(int fd)
 	int t = fcntl(fd, F_GETLEASE);
 	return t == F_RDLCK ? "read" : t == F_WRLCK ? "write" : t == F_UNLCK ? "none" : t_errno(errno);
 }
-static void news(int fd)
+static void notified(int fd)
 {
 	for (int i = 0; i < 100 && !told; i++)
 		t_ms(5);
@@ -117,7 +117,7 @@ static void broken(const char *what, int lease, int flags, int signal, int then)
 	int waits = !(flags & O_NONBLOCK) || flags < 0;
 	if (!waits)
 		t_reap("  other", p);
-	news(fd);
+	notified(fd);
 	listed();
 	if (waits) {
 		say("  in a while it %s\n", (t_ms(50), waitpid(p, 0, WNOHANG)) ? "has gone on" : "still waits");
@@ -161,14 +161,14 @@ int main(void)
 	must(chmod("file", 0640));
 	must(rename("file", "same"));
 	must(rename("same", "file"));
-	news(fd);
+	notified(fd);
 	must(close(other));
 	/* A wait that a signal ends. */
 	t_handle(SIGALRM, interrupted, 0);
 	struct itimerval soon = {.it_value = {0, 100000}};
 	must(setitimer(ITIMER_REAL, &soon, 0));
 	R(open("file", O_WRONLY));
-	news(fd);
+	notified(fd);
 	R(open("file", O_WRONLY | O_NONBLOCK));
 	R(fcntl(fd, F_SETLEASE, F_RDLCK));
 	say("lease %s\n", type(fd));

@@ -1,4 +1,4 @@
-/* The core's record, which the kernel fills in: abi/src/invasive/record.rs. The offsets are known to door.S. */
+/* The core's record, which the kernel fills in: abi/src/invasive/record.rs. The offsets are known to entry.S. */
 #ifndef OCTO_RECORD_H
 #define OCTO_RECORD_H
 
@@ -7,7 +7,7 @@
 struct octo_record {
     struct octo_record *self;
     octo_word cpu, tile, tile_cores, tiles;
-    octo_word door, door_words[3];
+    octo_word entry, entry_words[3];
     octo_word library, functions, answers;
     octo_word argc;
     const char *const *argv;

@@ -43,7 +43,7 @@ const CASES: &[Case] = &[
     case("version", &["--version"], 0, Holds(&["janua "]), &[]),
     case("run-help", &["run", "--help"], 0, Holds(&["--gate", "--bind", "--trace", "Examples:"]), &[]),
     case("unknown-option", &["run", "--gaet", "sud", "--", "true"], 125, Is(""), &["--gaet"]),
-    case("unknown-gate", &["run", "--gate", "door", "--", "true"], 125, Is(""), &["door"]),
+    case("unknown-gate", &["run", "--gate", "gateway", "--", "true"], 125, Is(""), &["gateway"]),
     case("gate-not-built", &["run", "--gate", "kvm", "--", "true"], 125, Is(""), &["kvm", "not built", "sud"]),
     case("modules", &["run", "--syscall-cores", "2", "--", "/bin/sh", "-c", "echo a | cat; exit 3"], 3, Is("a\n"), &[]),
     case(
@@ -163,7 +163,7 @@ const CASES: &[Case] = &[
     case("bench-tasks-list", &["bench", "tasks", "--list"], 0, Holds(&["task0-memory", "task5-disk"]), &[]),
     case("bench-no-such-task", &["bench", "tasks", "--only", "6"], 2, Is(""), &["6"]),
     case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 2, Is(""), &["--rounds"]),
-    case("bench-unknown-gate", &["bench", "gates", "--gate", "door"], 125, Is(""), &["door", "sud"]),
+    case("bench-unknown-gate", &["bench", "gates", "--gate", "gateway"], 125, Is(""), &["gateway", "sud"]),
     case("bench-unknown-row", &["bench", "gates", "--only", "fork-wait"], 125, Is(""), &["fork-wait", "null-0"]),
     case("bench-no-gate-works", &["bench", "gates", "--gate", "kvm"], 125, Is(""), &["kvm", "doctor"]),
     case("bench-no-runs", &["bench", "gates", "--runs", "0"], 2, Is(""), &["--runs"]),

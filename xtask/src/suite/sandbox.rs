@@ -90,6 +90,7 @@ const TESTS: &[Test] = &[
     ("sandbox/exec", running::exec),
     ("sandbox/exec_terminal", running::exec_terminal),
     ("sandbox/pause", running::pause),
+    ("sandbox/stats", running::stats),
     ("sandbox/background", running::background),
     ("sandbox/running_supervisor_killed", running::supervisor_killed),
     ("sandbox/other_user", running::other_user),

@@ -3,7 +3,6 @@
 //!
 //! Source: the kernel's compat structures for x86 (asm/compat.h, linux/compat.h) and the i386 uapi headers.
 
-pub mod elf;
 pub mod ipc;
 pub mod net;
 pub mod process;

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File, flags};
@@ -194,7 +194,7 @@ impl Inode for HostInode {
         let _change = self.change()?;
         self.host().unlink(self.any_fd()?.fd(), name, dir)?;
         if dir {
-            NEWS.advance();
+            EVENTS.advance();
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Inode for HostInode {
         }
         self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
         // Another bind may show the same directories.
-        NEWS.advance();
+        EVENTS.advance();
         to.settle_in(new);
         if change & crate::vfs::rename::EXCHANGE != 0 {
             self.settle_in(old);

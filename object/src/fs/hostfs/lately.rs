@@ -3,7 +3,7 @@
 //! Files of a bind are changed by others, so each question about them goes to the host. Many programs ask two questions in a row to which
 //! the host's first reply would do: open(2) looks at what it has opened and fstat(2) is called next; a thousand files of a directory
 //! are asked for, each by the same way. So a reply counts for [`LATELY`] more, **unless a guest can have learnt of something
-//! newer**: since then no thread has waited and gone on, and none has read what others write ([`NEWS`]), and no guest has
+//! newer**: since then no thread has waited and gone on, and none has read what others write ([`EVENTS`]), and no guest has
 //! changed anything on the host itself ([`CHANGES`]; attributes only, and where directories are, only by moving them). Who changes files outside
 //! and then notifies the sandbox, by whatever way but memory that both have mapped, finds it to know.
 
@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use core::hash::Hasher;
 use core::sync::atomic::Ordering;
 
-use janua_kernel::wait::NEWS;
+use janua_kernel::wait::EVENTS;
 use janua_port::host::HostStat;
 use janua_rt::{Epoch, Mutex};
 
@@ -42,13 +42,13 @@ impl Drop for Change {
 /// The moment before a question.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Moment {
-    news: u64,
+    events: u64,
     changes: u64,
 }
 
 impl Moment {
     pub fn now() -> Moment {
-        Moment { news: NEWS.stamp(), changes: CHANGES.stamp() }
+        Moment { events: EVENTS.stamp(), changes: CHANGES.stamp() }
     }
 }
 
@@ -60,7 +60,7 @@ const WAYS: usize = 8;
 struct Way {
     hash: u64,
     to: (u64, u64),
-    news: u64,
+    events: u64,
     at: u64,
 }
 
@@ -81,14 +81,14 @@ impl Ways {
     /// Notes that `names` in `base` have led to `dir`, which was asked at `moment`.
     pub fn note(&self, base: &HostInode, names: &[u8], dir: &HostInode, moment: Moment) {
         let (way, hash) = self.of(base, names);
-        *way.lock() = Way { hash, to: dir.id, news: moment.news, at: dir.looked.load(Ordering::Relaxed) };
+        *way.lock() = Way { hash, to: dir.id, events: moment.events, at: dir.looked.load(Ordering::Relaxed) };
     }
 
     /// Whether they have done so lately.
     pub fn is_known(&self, base: &HostInode, names: &[u8], dir: &HostInode) -> bool {
         let (way, hash) = self.of(base, names);
         let way = way.lock();
-        way.hash == hash && way.to == dir.id && NEWS.is(way.news) && base.is_lately(way.at)
+        way.hash == hash && way.to == dir.id && EVENTS.is(way.events) && base.is_lately(way.at)
     }
 }
 
@@ -102,15 +102,15 @@ impl HostInode {
         let mut known = self.stat.lock();
         *known = stat;
         self.looked.store(self.shared.machine.clock().monotonic(), Ordering::Relaxed);
-        self.news.store(moment.news, Ordering::Relaxed);
+        self.events.store(moment.events, Ordering::Relaxed);
         self.changes.store(moment.changes, Ordering::Relaxed);
     }
 
     /// What the host reported of the file a moment ago, if it did.
     pub(super) fn seen_lately(&self) -> Option<HostStat> {
         let known = self.stat.lock();
-        let (news, changes) = (self.news.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
-        let holds = NEWS.is(news) && CHANGES.is(changes) && self.is_lately(self.looked.load(Ordering::Relaxed));
+        let (events, changes) = (self.events.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
+        let holds = EVENTS.is(events) && CHANGES.is(changes) && self.is_lately(self.looked.load(Ordering::Relaxed));
         holds.then(|| *known)
     }
 

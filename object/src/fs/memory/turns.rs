@@ -11,12 +11,12 @@ use janua_rt::{Mutex, MutexGuard};
 /// Bytes written while others wait.
 const PART: usize = 1 << 20;
 
-/// Lock order: `order`, `door`, `state`.
+/// Lock order: `order`, `turnstile`, `state`.
 pub struct Turns<T> {
     state: Mutex<T>,
     /// Held by who waits for `state` during a long change, and shortly between two parts: a lock goes to the first that comes, which
     /// would be the next part each time.
-    door: Mutex<()>,
+    turnstile: Mutex<()>,
     /// Held for all of a long change.
     order: Mutex<()>,
     /// A long change is under way. Set with both locks held, so that it is known to who has `state`.
@@ -56,7 +56,7 @@ impl Drop for Long<'_> {
 
 impl<T> Turns<T> {
     pub fn new(state: T) -> Turns<T> {
-        Turns { state: Mutex::new(state), door: Mutex::new(()), order: Mutex::new(()), long: AtomicBool::new(false) }
+        Turns { state: Mutex::new(state), turnstile: Mutex::new(()), order: Mutex::new(()), long: AtomicBool::new(false) }
     }
 
     /// To look at it, or to change what a long change does not mind.
@@ -64,7 +64,7 @@ impl<T> Turns<T> {
         if let Some(state) = self.state.try_lock() {
             return state;
         }
-        let _door = self.long.load(Ordering::Relaxed).then(|| self.door.lock());
+        let _turnstile = self.long.load(Ordering::Relaxed).then(|| self.turnstile.lock());
         self.state.lock()
     }
 
@@ -111,7 +111,7 @@ impl<T> Turns<T> {
         let (mut moved, mut at) = (0, at);
         while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
             let want = buf.left().min(PART);
-            drop(self.door.lock());
+            drop(self.turnstile.lock());
             match buf.within(want, |part| write(&mut self.state.lock(), part, at)) {
                 Ok((n, behind)) => {
                     moved += n;

@@ -6,12 +6,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use janua_abi::linux::elf::{self, Header, ProgramHeader};
-use janua_abi::linux::i386::elf::{EM_386, Header32, ProgramHeader32};
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{self as elf, Form, Header, ProgramHeader};
 use janua_kernel::user::PATH_MAX;
 use janua_port::PAGE;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Bytes of a file by offset: how many could be read.
 pub type Source<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize>;
@@ -21,9 +19,8 @@ const MOST_HEADERS: usize = 65536;
 
 /// An ELF file that may be run, or may be the interpreter of one.
 pub struct Elf {
-    /// In the words of ELF64, whatever the class.
     pub header: Header,
-    /// A program of 32-bit code (ELFCLASS32, EM_386).
+    /// A program of 32-bit code (EM_386).
     pub is_32: bool,
     pub segments: Vec<ProgramHeader>,
 }
@@ -41,53 +38,37 @@ fn read_exact(source: Source<'_>, mut offset: u64, mut out: &mut [u8], short: Er
     Ok(())
 }
 
-/// The header at the start of a file, and whether it is one of ELF32. The machine decides that, which is at the same place in both:
-/// Linux looks at neither class nor byte order. `None` when the file is too short.
-fn read_header(start: &[u8]) -> Option<(Header, bool)> {
-    let (header, _) = Header::read_from_prefix(start).ok()?;
-    if header.machine == EM_386 {
-        let (header, _) = Header32::read_from_prefix(start).ok()?;
-        return Some((header.widen(), true));
-    }
-    Some((header, false))
+/// The header at the start of a file. The machine, which is at the same place in both, decides whether it is one of ELF32: Linux looks at
+/// neither class nor byte order. `None` when the file is too short.
+fn read_header(start: &[u8]) -> Option<Header> {
+    let header = Header::read(start, Form::X86_64)?;
+    if header.machine == elf::EM_386 { Header::read(start, Form::I386) } else { Some(header) }
 }
 
 impl Elf {
     /// Reads a program whose first bytes are in `start`. ENOEXEC, EIO when the headers are not in the file.
     pub fn program(start: &[u8], source: Source<'_>) -> Result<Elf> {
-        let (header, is_32) = read_header(start).ok_or(Errno::ENOEXEC)?;
-        Elf::checked(header, is_32, source, Errno::ENOEXEC)
+        Elf::checked(read_header(start).ok_or(Errno::ENOEXEC)?, source, Errno::ENOEXEC)
     }
 
     /// Reads an interpreter. ELIBBAD, EIO when it is too short for a header.
     pub fn interpreter(source: Source<'_>) -> Result<Elf> {
-        let mut start = [0; size_of::<Header>()];
+        let mut start = [0; Form::X86_64.sizes().0];
         read_exact(source, 0, &mut start, Errno::EIO)?;
-        let (header, is_32) = read_header(&start).ok_or(Errno::EIO)?;
-        Elf::checked(header, is_32, source, Errno::ELIBBAD)
+        Elf::checked(read_header(&start).ok_or(Errno::EIO)?, source, Errno::ELIBBAD)
     }
 
-    fn checked(header: Header, is_32: bool, source: Source<'_>, bad: Errno) -> Result<Elf> {
-        let (machine, entry) =
-            if is_32 { (EM_386, size_of::<ProgramHeader32>()) } else { (elf::EM_X86_64, size_of::<ProgramHeader>()) };
-        let fits = header.ident[..4] == elf::MAGIC
-            && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN)
-            && header.machine == machine
-            && usize::from(header.phentsize) == entry;
-        let count = usize::from(header.phnum);
-        if !fits || count == 0 || count * entry > MOST_HEADERS {
+    fn checked(header: Header, source: Source<'_>, bad: Errno) -> Result<Elf> {
+        let is_32 = header.form == Form::I386;
+        let machine = if is_32 { elf::EM_386 } else { elf::EM_X86_64 };
+        let size = header.table_size().ok_or(bad)?;
+        let fits = header.has_magic() && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN) && header.machine == machine;
+        if !fits || size == 0 || size > MOST_HEADERS {
             return Err(bad);
         }
-        let segments = if is_32 {
-            let mut segments = vec![ProgramHeader32::new_zeroed(); count];
-            read_exact(source, header.phoff, segments.as_mut_slice().as_mut_bytes(), bad)?;
-            segments.into_iter().map(ProgramHeader32::widen).collect()
-        } else {
-            let mut segments = vec![ProgramHeader::new_zeroed(); count];
-            read_exact(source, header.phoff, segments.as_mut_slice().as_mut_bytes(), bad)?;
-            segments
-        };
-        Ok(Elf { header, is_32, segments })
+        let mut table = vec![0; size];
+        read_exact(source, header.phoff, &mut table, bad)?;
+        Ok(Elf { header, is_32, segments: elf::program_headers(&table, header.form).collect() })
     }
 
     /// The segments to be mapped, in file order.
@@ -117,7 +98,7 @@ impl Elf {
 
     /// Whether the stack is to be executable.
     pub fn wants_exec_stack(&self) -> bool {
-        self.segments.iter().rev().find(|s| s.kind == elf::PT_GNU_STACK).is_some_and(|s| s.flags & elf::PF_X != 0)
+        self.segments.iter().rev().find(|s| s.kind == elf::PT_GNU_STACK).is_some_and(|s| s.has(elf::PF_X))
     }
 
     pub fn is_relocatable(&self) -> bool {
@@ -158,35 +139,19 @@ impl Elf {
 mod tests {
     use super::*;
 
-    /// A file with a header and one segment.
+    /// A file with a header and two segments.
     fn sample() -> Vec<u8> {
-        let mut ident = [0; 16];
-        ident[..4].copy_from_slice(&elf::MAGIC);
-        ident[elf::EI_CLASS] = elf::CLASS64;
-        ident[elf::EI_DATA] = elf::DATA_LSB;
-        let header = Header {
-            ident,
-            kind: elf::ET_DYN,
-            machine: elf::EM_X86_64,
-            version: 1,
-            entry: 0x1000,
-            phoff: 64,
-            shoff: 0,
-            flags: 0,
-            ehsize: 64,
-            phentsize: 56,
-            phnum: 2,
-            shentsize: 0,
-            shnum: 0,
-            shstrndx: 0,
+        let load = ProgramHeader {
+            kind: elf::PT_LOAD,
+            flags: elf::ProgramFlags(5),
+            offset: 0,
+            vaddr: 0,
+            filesz: 200,
+            memsz: 200,
+            align: 4096,
         };
-        let load = ProgramHeader { kind: 1, flags: 5, offset: 0, vaddr: 0, paddr: 0, filesz: 200, memsz: 200, align: 4096 };
-        let interp = ProgramHeader { kind: 3, offset: 176, filesz: 8, memsz: 8, ..load };
-        let mut file = header.as_bytes().to_vec();
-        file.extend_from_slice(load.as_bytes());
-        file.extend_from_slice(interp.as_bytes());
-        file.extend_from_slice(b"/lib/ld\0");
-        file
+        let interp = ProgramHeader { kind: elf::PT_INTERP, offset: 176, filesz: 8, memsz: 8, ..load };
+        [&elf::file_header(elf::ET_DYN, 0x1000, 2)[..], &load.bytes(), &interp.bytes(), b"/lib/ld\0"].concat()
     }
 
     fn judge(file: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -2,9 +2,9 @@
 
 use alloc::sync::Arc;
 
-use janua_abi::linux::elf::{self, ProgramHeader};
 use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PAGE_SIZE};
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{self as elf, ProgramHeader};
 use janua_object::OpenFile;
 use janua_object::mm::jail::Loader;
 use janua_object::mm::{Limits, MapRequest, Mm, round_up};
@@ -60,7 +60,7 @@ pub fn load(
         map_segment(mm, mem, segment, start, file, limits)?;
         let file_end = start.wrapping_add(segment.filesz as usize);
         loaded.end = loaded.end.max(start.wrapping_add(segment.memsz as usize));
-        if segment.flags & elf::PF_X != 0 {
+        if segment.has(elf::PF_X) {
             loaded.code = (loaded.code.0.min(start), loaded.code.1.max(file_end));
         }
         if start >= loaded.data.0 {
@@ -88,11 +88,7 @@ fn map_segment(
     if segment.filesz > segment.memsz {
         return Err(Errno::EINVAL);
     }
-    let prot = Prot {
-        read: segment.flags & elf::PF_R != 0,
-        write: segment.flags & elf::PF_W != 0,
-        exec: segment.flags & elf::PF_X != 0,
-    };
+    let prot = Prot { read: segment.has(elf::PF_R), write: segment.has(elf::PF_W), exec: segment.has(elf::PF_X) };
     let lead = start % PAGE_SIZE;
     let page = start - lead;
     let mem_end = round_up(start + segment.memsz as usize).ok_or(Errno::EINVAL)?;

@@ -353,7 +353,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     };
 
     let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
-    file.tell(event::ACCESS);
+    file.notify(event::ACCESS);
     let interpreter = match elf.interpreter_path(&read)? {
         None => None,
         Some(path) => Some(elf_interpreter(thread, &path, elf.is_32)?),

@@ -2,9 +2,8 @@
 
 use alloc::vec::Vec;
 
-use janua_abi::linux::elf;
+use janua_abi::linux::auxv;
 use janua_abi::linux::i386;
-use janua_abi::linux::i386::elf::AT_SYSINFO;
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
 use janua_object::mm::{Image, Mm};
@@ -102,31 +101,31 @@ fn auxiliary(machine: &dyn Machine, handed: &Handed<'_>, random: usize, execfn: 
     let mut auxv = Vec::with_capacity(46);
     let mut entry = |kind: u64, value: u64| auxv.extend([kind, value]);
     if let Some(vdso) = handed.vdso32 {
-        entry(AT_SYSINFO, vdso.vsyscall.into());
-        entry(elf::AT_SYSINFO_EHDR, vdso.header.into());
+        entry(auxv::AT_SYSINFO, vdso.vsyscall.into());
+        entry(auxv::AT_SYSINFO_EHDR, vdso.header.into());
     } else if let Some([_, (vdso, _)]) = machine.vdso() {
-        entry(elf::AT_SYSINFO_EHDR, vdso as u64);
+        entry(auxv::AT_SYSINFO_EHDR, vdso as u64);
     }
     let frame = if handed.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
-    entry(elf::AT_MINSIGSTKSZ, (machine.isa().fpu.size + frame) as u64);
-    entry(elf::AT_HWCAP, hwcap[0]);
-    entry(elf::AT_PAGESZ, PAGE as u64);
-    entry(elf::AT_CLKTCK, CLOCK_TICKS);
-    entry(elf::AT_PHDR, headers as u64);
-    entry(elf::AT_PHENT, header_size as u64);
-    entry(elf::AT_PHNUM, header_count as u64);
-    entry(elf::AT_BASE, handed.base as u64);
-    entry(elf::AT_FLAGS, 0);
-    entry(elf::AT_ENTRY, handed.entry as u64);
-    entry(elf::AT_UID, handed.cred.uid.into());
-    entry(elf::AT_EUID, handed.cred.euid.into());
-    entry(elf::AT_GID, handed.cred.gid.into());
-    entry(elf::AT_EGID, handed.cred.egid.into());
-    entry(elf::AT_SECURE, handed.secure.into());
-    entry(elf::AT_RANDOM, random as u64);
-    entry(elf::AT_HWCAP2, hwcap[1]);
-    entry(elf::AT_EXECFN, execfn as u64);
-    entry(elf::AT_PLATFORM, platform as u64);
-    entry(elf::AT_NULL, 0);
+    entry(auxv::AT_MINSIGSTKSZ, (machine.isa().fpu.size + frame) as u64);
+    entry(auxv::AT_HWCAP, hwcap[0]);
+    entry(auxv::AT_PAGESZ, PAGE as u64);
+    entry(auxv::AT_CLKTCK, CLOCK_TICKS);
+    entry(auxv::AT_PHDR, headers as u64);
+    entry(auxv::AT_PHENT, header_size as u64);
+    entry(auxv::AT_PHNUM, header_count as u64);
+    entry(auxv::AT_BASE, handed.base as u64);
+    entry(auxv::AT_FLAGS, 0);
+    entry(auxv::AT_ENTRY, handed.entry as u64);
+    entry(auxv::AT_UID, handed.cred.uid.into());
+    entry(auxv::AT_EUID, handed.cred.euid.into());
+    entry(auxv::AT_GID, handed.cred.gid.into());
+    entry(auxv::AT_EGID, handed.cred.egid.into());
+    entry(auxv::AT_SECURE, handed.secure.into());
+    entry(auxv::AT_RANDOM, random as u64);
+    entry(auxv::AT_HWCAP2, hwcap[1]);
+    entry(auxv::AT_EXECFN, execfn as u64);
+    entry(auxv::AT_PLATFORM, platform as u64);
+    entry(auxv::AT_NULL, 0);
     auxv
 }

@@ -65,7 +65,7 @@ fn list(
     {
         path.accessed();
     }
-    file.tell(event::ACCESS);
+    file.notify(event::ACCESS);
     if any {
         return if len > 0 { Ok(len) } else { Err(Errno::EFAULT) };
     }

@@ -9,7 +9,7 @@ use janua_kernel::{Errno, Result};
 use janua_object::OpenFile;
 use janua_object::fdtable::FdTable;
 use janua_object::file::{OwnerKind, SignalOwner, flags};
-use janua_object::lease::news;
+use janua_object::lease::notice;
 use janua_object::lock::{FileKey, Mode};
 use janua_object::mm::Label;
 use janua_object::vfs::FileKind;
@@ -29,7 +29,7 @@ struct Holder {
 
 impl Notify for Holder {
     fn notify(&self, what: u32) {
-        if what == news::OVER {
+        if what == notice::OVER {
             *self.owner.lock() = SignalOwner::default();
             return;
         }

@@ -164,7 +164,7 @@ pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
         result => result,
     };
     if matches!(result, Ok(n) if n > 0) {
-        file.tell(event::ACCESS);
+        file.notify(event::ACCESS);
     }
     result
 }
@@ -285,7 +285,7 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
         if rwf.0 & (rwf::SYNC | rwf::DSYNC) != 0 || file.flags() & flags::O_DSYNC != 0 {
             file.ops.sync(rwf.0 & rwf::SYNC == 0 && file.flags() & flags::O_SYNC != flags::O_SYNC)?;
         }
-        file.tell(event::MODIFY);
+        file.notify(event::MODIFY);
     }
     Ok(done)
 }

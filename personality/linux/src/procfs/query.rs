@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
-use janua_abi::linux::elf::{Header, ProgramHeader};
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{Form, Header, PT_NOTE};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::ReadBuf;
 use janua_object::mm::{Label, Region, VmFlags};
@@ -153,52 +153,38 @@ fn read(file: &OpenFile, caller: &dyn Caller, page: &mut [u8]) -> Result<usize> 
 
 /// The note of GNU's that holds the id, in the first page of an ELF64 file.
 fn id_in(page: &[u8]) -> Option<&[u8]> {
-    const MAGIC: &[u8] = b"\x7fELF\x02";
-    const NOTE: u32 = 4;
     const GNU_BUILD_ID: u32 = 3;
     const LONGEST: usize = 20;
-    if !page.starts_with(MAGIC) {
-        return None;
-    }
-    let (header, _) = Header::read_from_prefix(page).ok()?;
-    let mut headers = page.get(usize::try_from(header.phoff).ok()?..)?;
-    for _ in 0..header.phnum {
-        let (segment, rest) = ProgramHeader::read_from_prefix(headers).ok()?;
-        headers = rest;
-        if segment.kind != NOTE {
-            continue;
-        }
-        let from = usize::try_from(segment.offset).ok()?;
-        let to = from.checked_add(usize::try_from(segment.filesz).ok()?)?;
-        let mut notes = page.get(from..to).unwrap_or_default();
-        while let Ok(([name, desc, kind], rest)) = <[u32; 3]>::read_from_prefix(notes) {
-            let (name, desc) = (name as usize, desc as usize);
-            let at = name.next_multiple_of(4);
-            let id = rest.get(at..at.checked_add(desc)?);
-            if kind == GNU_BUILD_ID && rest.get(..name) == Some(b"GNU\0") && (1..=LONGEST).contains(&desc) {
-                return id;
-            }
-            notes = rest.get(at.checked_add(desc)?.checked_next_multiple_of(4)?..).unwrap_or_default();
-        }
-    }
-    None
+    let header = Header::read(page, Form::X86_64).filter(Header::claims_form)?;
+    header
+        .segments(page)?
+        .filter(|segment| segment.kind == PT_NOTE)
+        .find_map(|segment| {
+            let mut notes = segment.notes(page);
+            notes.find(|&(name, kind, id)| name == b"GNU\0" && kind == GNU_BUILD_ID && (1..=LONGEST).contains(&id.len()))
+        })
+        .map(|(_, _, id)| id)
 }
 
 #[cfg(test)]
 mod tests {
+    use janua_elf::{ET_DYN, PF_R, ProgramHeader, file_header};
+
     use super::*;
 
     /// An ELF file with one segment of notes right behind its headers.
     fn file(notes: &[u8]) -> Vec<u8> {
-        let mut header = Header::new_zeroed();
-        header.ident[..5].copy_from_slice(b"\x7fELF\x02");
-        header.phoff = size_of::<Header>() as u64;
-        header.phnum = 1;
-        let mut segment = ProgramHeader::new_zeroed();
-        segment.kind = 4;
-        segment.offset = (size_of::<Header>() + size_of::<ProgramHeader>()) as u64;
-        segment.filesz = notes.len() as u64;
-        [header.as_bytes(), segment.as_bytes(), notes].concat()
+        let (header, entry) = Form::X86_64.sizes();
+        let segment = ProgramHeader {
+            kind: PT_NOTE,
+            flags: PF_R,
+            offset: (header + entry) as u64,
+            vaddr: 0,
+            filesz: notes.len() as u64,
+            memsz: notes.len() as u64,
+            align: 4,
+        };
+        [&file_header(ET_DYN, 0, 1)[..], &segment.bytes(), notes].concat()
     }
 
     #[test]

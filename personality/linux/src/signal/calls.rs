@@ -78,7 +78,7 @@ pub fn set_action(
     thread: &Thread,
     number: u32,
     new: Option<SigAction>,
-    tell: impl FnOnce(SigAction) -> Result<()>,
+    report: impl FnOnce(SigAction) -> Result<()>,
 ) -> Result<()> {
     let actions = thread.process().actions();
     let before = match new {
@@ -91,7 +91,7 @@ pub fn set_action(
         }
         None => actions.get(number),
     };
-    tell(before)
+    report(before)
 }
 
 /// rt_sigprocmask(2).

@@ -12,6 +12,7 @@ use janua_abi::linux::process::{WCOREFLAG, rlimit};
 use janua_abi::linux::ptrace::USER_REGS;
 use janua_abi::linux::signal::SigInfo;
 use janua_abi::linux::{Errno, Result};
+use janua_elf::{ELFMAG, ET_CORE, Form, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader, file_header};
 use janua_kernel::iobuf::WriteBuf;
 use janua_object::OpenFile;
 use janua_object::file::flags::{O_CREAT, O_LARGEFILE, O_NOFOLLOW, O_RDWR};
@@ -138,7 +139,7 @@ struct Segment {
     held: usize,
     /// None of its memory has been touched: it is a hole in the file, and is not looked at.
     untouched: bool,
-    rights: u32,
+    rights: ProgramFlags,
 }
 
 /// What the machine reports of memory: ranges in order, with the pages they have and which of them are the process' own.
@@ -217,7 +218,7 @@ fn held(thread: &Thread, region: &Region, filter: u32, pages: Option<&Pages>) ->
         && region.offset == 0
         && matches!(region.label, Label::File(_))
         && thread.user().copy_in_partial(&mut magic, region.start) == 4
-        && &magic == b"\x7fELF";
+        && magic == ELFMAG;
     if header { PAGE.min(whole) } else { 0 }
 }
 
@@ -225,8 +226,8 @@ fn segments(thread: &Thread, regions: &[Region]) -> Vec<Segment> {
     let filter = thread.process().settings.coredump_filter.load(Ordering::Relaxed);
     let pages = Pages::of(thread);
     let segment = |region: &Region| {
-        let right = |flag, bit| if region.flags.contains(flag) { bit } else { 0 };
-        let rights = right(VmFlags::READ, 4) | right(VmFlags::WRITE, 2) | right(VmFlags::EXEC, 1);
+        let right = |flag, right: ProgramFlags| if region.flags.contains(flag) { right } else { ProgramFlags(0) };
+        let rights = right(VmFlags::READ, PF_R) | right(VmFlags::WRITE, PF_W) | right(VmFlags::EXEC, PF_X);
         let held = held(thread, region, filter, pages.as_ref());
         let untouched = pages.as_ref().is_some_and(|pages| pages.untouched(region));
         Segment { start: region.start, end: region.end, held, untouched, rights }
@@ -354,31 +355,34 @@ fn notes(thread: &Thread, mm: &Mm, own: &Registers, dump: &Dump, regions: &[Regi
 
 /// ELF header, program headers and notes; and where the memory begins.
 fn headers(notes: &[u8], segments: &[Segment]) -> (Vec<u8>, usize) {
-    const EHDR: usize = 64;
-    const PHDR: usize = 56;
+    let (header, entry) = Form::X86_64.sizes();
     let count = segments.len() + 1;
-    let note_at = EHDR + PHDR * count;
+    let note_at = header + entry * count;
     let data_at = (note_at + notes.len()).next_multiple_of(PAGE);
-    // 64 bits, little-endian, version 1; then type ET_CORE, machine EM_X86_64, version, entry, program headers, no sections.
-    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    out.extend_from_slice(&[4, 0, 62, 0, 1, 0, 0, 0]);
-    for value in [0, EHDR as u64, 0] {
-        out.extend_from_slice(&value.to_le_bytes());
-    }
-    out.extend_from_slice(&0u32.to_le_bytes());
-    for value in [EHDR as u16, PHDR as u16, count as u16, 0, 0, 0] {
-        out.extend_from_slice(&value.to_le_bytes());
-    }
-    let mut program_header = |kind: u32, rights: u32, words: [u64; 6]| {
-        out.extend_from_slice(&kind.to_le_bytes());
-        out.extend_from_slice(&rights.to_le_bytes());
-        words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    // More than the field holds are more mappings than a process may have.
+    let mut out = file_header(ET_CORE, 0, count as u16).to_vec();
+    let of_notes = ProgramHeader {
+        kind: PT_NOTE,
+        flags: ProgramFlags(0),
+        offset: note_at as u64,
+        vaddr: 0,
+        filesz: notes.len() as u64,
+        memsz: 0,
+        align: 4,
     };
-    program_header(4, 0, [note_at as u64, 0, 0, notes.len() as u64, 0, 4]);
+    out.extend_from_slice(&of_notes.bytes());
     let mut at = data_at;
     for segment in segments {
-        let size = (segment.end - segment.start) as u64;
-        program_header(1, segment.rights, [at as u64, segment.start as u64, 0, segment.held as u64, size, PAGE as u64]);
+        let header = ProgramHeader {
+            kind: PT_LOAD,
+            flags: segment.rights,
+            offset: at as u64,
+            vaddr: segment.start as u64,
+            filesz: segment.held as u64,
+            memsz: (segment.end - segment.start) as u64,
+            align: PAGE as u64,
+        };
+        out.extend_from_slice(&header.bytes());
         at += segment.held;
     }
     out.extend_from_slice(notes);

@@ -117,8 +117,8 @@ impl Timers {
     }
 }
 
-fn with(task: &Weak<Task>, tell: impl FnOnce(&alloc::sync::Arc<Task>)) {
+fn with(task: &Weak<Task>, to: impl FnOnce(&alloc::sync::Arc<Task>)) {
     if let Some(task) = task.upgrade().filter(|task| task.ended().is_none()) {
-        tell(&task);
+        to(&task);
     }
 }

@@ -182,7 +182,7 @@ impl Op {
         let access = self.ring.access(&self.issuer.double);
         let completion = Completion { user_data: self.user_data(), result, flags, more: [0; 2] };
         let posted = post(&self.ring, &access, &completion);
-        self.ring.tell(&access, false);
+        self.ring.notify(&access, false);
         posted
     }
 }

@@ -112,7 +112,7 @@ impl Call<'_> {
         for user_data in tags.into_iter().filter(|tag| *tag != 0) {
             post(self.ring, &access, &Completion { user_data, ..Completion::default() });
         }
-        self.ring.tell(&access, true);
+        self.ring.notify(&access, true);
     }
 
     fn range_at(&self, list: u64, at: usize) -> Result<Range> {

@@ -101,7 +101,7 @@ pub struct Completion {
 struct Completions {
     /// How many there have been, and how many of them the program has been notified of.
     tail: u32,
-    told: u32,
+    notified: u32,
     /// How many it had taken at the last look.
     taken: u32,
     /// Those there was no room for, oldest first.
@@ -154,7 +154,7 @@ pub struct Ring {
     /// It has no descriptor and no mapping any more.
     closed: AtomicBool,
     /// Flags for the program in the submission ring.
-    told: AtomicU32,
+    flags: AtomicU32,
     /// A thread has been notified to take what is in the submission ring.
     pub asked: AtomicBool,
     /// Polls that go on have been submitted; and how many threads announce completions just now.
@@ -185,7 +185,7 @@ impl Ring {
             disabled: AtomicBool::new(disabled),
             limited: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            told: AtomicU32::new(0),
+            flags: AtomicU32::new(0),
             asked: AtomicBool::new(false),
             polls: AtomicBool::new(false),
             telling: AtomicU32::new(0),
@@ -251,7 +251,7 @@ impl Ring {
         state.tail = state.tail.wrapping_add(1);
     }
 
-    /// Posts a completion; the program is notified by [`Ring::tell`]. False when there was no room in the ring, and the kernel keeps it.
+    /// Posts a completion; the program is notified by [`Ring::notify`]. False when there was no room in the ring, and the kernel keeps it.
     pub fn post(&self, access: &Access<'_>, completion: &Completion) -> bool {
         self.ended.fetch_add(1, Ordering::SeqCst);
         let mut state = self.completions.lock();
@@ -271,14 +271,14 @@ impl Ring {
     }
 
     /// Notifies of the completions that have been posted. `inline`: by the call that submitted what is over.
-    pub fn tell(&self, access: &Access<'_>, inline: bool) {
+    pub fn notify(&self, access: &Access<'_>, inline: bool) {
         {
             let mut state = self.completions.lock();
-            if state.told == state.tail && state.kept.is_empty() {
+            if state.notified == state.tail && state.kept.is_empty() {
                 return;
             }
-            if state.told != state.tail {
-                state.told = state.tail;
+            if state.notified != state.tail {
+                state.notified = state.tail;
                 access.store(self.shape.words().1, state.tail);
             }
         }
@@ -322,8 +322,8 @@ impl Ring {
             }
         }
         let empty = state.kept.is_empty();
-        if state.told != state.tail {
-            state.told = state.tail;
+        if state.notified != state.tail {
+            state.notified = state.tail;
             access.store(self.shape.words().1, state.tail);
         }
         drop(state);
@@ -339,11 +339,11 @@ impl Ring {
 
     /// Completions in the ring that the program has not taken.
     pub fn unreaped(&self, access: &Access<'_>) -> u32 {
-        let told = self.completions.lock().told;
+        let notified = self.completions.lock().notified;
         let taken = access.load(self.shape.words().0);
         match self.shape.aio {
-            true => (told + self.shape.completions - taken % self.shape.completions) % self.shape.completions,
-            false => told.wrapping_sub(taken),
+            true => (notified + self.shape.completions - taken % self.shape.completions) % self.shape.completions,
+            false => notified.wrapping_sub(taken),
         }
     }
 
@@ -356,14 +356,14 @@ impl Ring {
     /// Sets or clears a flag for the program.
     pub fn flag(&self, access: &Access<'_>, flag: u32, on: bool) {
         let flags = match on {
-            true => self.told.fetch_or(flag, Ordering::SeqCst) | flag,
-            false => self.told.fetch_and(!flag, Ordering::SeqCst) & !flag,
+            true => self.flags.fetch_or(flag, Ordering::SeqCst) | flag,
+            false => self.flags.fetch_and(!flag, Ordering::SeqCst) & !flag,
         };
         access.store(at::SQ_FLAGS, flags);
     }
 
     pub fn is_flagged(&self, flag: u32) -> bool {
-        self.told.load(Ordering::SeqCst) & flag != 0
+        self.flags.load(Ordering::SeqCst) & flag != 0
     }
 
     /// What is under way and `wanted`, at most `most`.

@@ -47,7 +47,7 @@ impl<'a> Turn<'a> {
             self.issuer.undress();
         }
         if !self.ring.is_closed() {
-            self.ring.tell(&self.access, self.inline);
+            self.ring.notify(&self.access, self.inline);
         }
     }
 
@@ -212,7 +212,7 @@ impl<'a> Turn<'a> {
             let completion = Completion { user_data, result: reply.result, flags: reply.flags, more };
             post(self.ring, &self.access, &completion);
             if let Some(event) = event {
-                self.ring.tell(&self.access, false);
+                self.ring.notify(&self.access, false);
                 resources::signal(event);
             }
         }

@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_moved_ranges", moved_ranges),
     ("sandbox/apart_memory_used_up", memory_used_up),
     ("sandbox/apart_pause", super::running::pause),
+    ("sandbox/apart_stats", super::running::stats),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
     ("sandbox/apart_supervisor_killed_at_once", super::supervisor_killed_at_once),

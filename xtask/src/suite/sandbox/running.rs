@@ -1,4 +1,4 @@
-//! Sandboxes that run: their names, `janua list`, `exec`, `pause`, `resume`, `kill`, `logs` and `wait`.
+//! Sandboxes that run: their names, `janua list`, `exec`, `pause`, `resume`, `stats`, `kill`, `logs` and `wait`.
 
 use rustix::fd::AsFd;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -128,6 +128,35 @@ $J exec x -- sleep 60 & client=$!; sleep 1; $J kill x; wait $client; echo $?
         expect(wanted)?;
     }
     Ok(())
+}
+
+/// What is used and what has been done: more of it when there is more, the accounts' part while the kernel is paused, and an error for what does not run.
+pub fn stats(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name s --stats --pids 40 -- sh -c 'exec 5</etc/passwd 6</etc/passwd; sleep 100; true' >/dev/null
+run -d --name q -- sleep 100 >/dev/null
+for i in $(seq 100); do test $($J list | grep -c 'sleep 100$') = 3 && break; sleep 0.1; done
+look() { $J stats --json s >"$1"; }
+look 1; $J exec s -- sh -c 'for i in $(seq 30); do cat /nosuch; done 2>/dev/null'
+$J exec s -- sh -c 'exec 7</etc/passwd; sleep 50; true' & for i in $(seq 100); do $J list | grep -q 'sleep 50$' && break; sleep 0.1; done
+look 2; $J pause s; look 3; $J resume s; $J stats --json s q >4
+python3 -c '
+import json
+before, after, paused = (json.load(open(name))[0] for name in "123")
+again, quiet = json.load(open("4"))
+print(before["name"], before["processes"], after["processes"], after["files"] > before["files"] + 3)
+print(after["calls"]["made"] > before["calls"]["made"] + 100, after["calls"]["failed"] >= before["calls"]["failed"] + 30)
+print(after["time"] > before["time"], after["tasks"]["limit"], before["tasks"]["used"] >= 2, after["memory"]["used"] > 100000)
+print(after["host_descriptors"]["used"] > 2, after["memory"]["peak"] >= after["memory"]["used"], after["disk"]["refused"])
+print(paused["paused"], paused["processes"], paused["calls"], paused["memory"]["used"] > 100000)
+print(again["paused"], again["processes"], quiet["name"], quiet["processes"], quiet["calls"])
+'
+$J stats s | grep -c '^s  '; $J stats q | grep -o 'not counted'
+$J stats nosuch q >5 2>/dev/null; echo $?; grep -c '^q' 5
+$J kill s q
+"#;
+    let figures = "s 2 4 True\nTrue True\nTrue 40 True True\nTrue True 0\nTrue None None True\nFalse 4 q 1 None\n";
+    says(s, body, &format!("{figures}11\nnot counted\n125\n9\n"))
 }
 
 /// A paused sandbox does nothing, whatever it was doing, and goes on as if nothing had been.
@@ -265,7 +294,8 @@ $J list -q; $J kill a
 
 /// A compromised kernel writes what it likes: the sandbox ends with a message, and nobody else notices.
 pub fn garbage(s: &Sandbox) -> Result<(), String> {
-    let words: [&[u8]; 5] = [&[0xff; 64], &[1], &[1, 200, 1, 0, 0], &[0, 0, 0], &[3, 1, 1, b'x']];
+    // Numbers without a meaning, half a message, and replies to requests that were never made.
+    let words: [&[u8]; 6] = [&[0xff; 64], &[1], &[1, 200, 1, 0, 0], &[0, 0, 0], &[3, 1, 1, b'x'], &[6, 200, 1, 0, 0, 0]];
     for garbage in words {
         let running = s.start(script(s, "run -- sh -c 'touch ready; sleep 100'; echo code $?"))?;
         let end = std::time::Instant::now() + std::time::Duration::from_secs(30);

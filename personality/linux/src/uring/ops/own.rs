@@ -177,14 +177,14 @@ pub fn message(turn: &Turn<'_>, double: &Thread, sqe: &Sqe) -> Result<usize> {
         return Err(Errno::EBADFD);
     }
     let pass = op_flags & flag::MSG_FLAGS_PASS != 0;
-    let tell = |result: i64, flags: u32| {
+    let post = |result: i64, flags: u32| {
         let access = other.access(turn.owner);
         post(&other, &access, &Completion { user_data, result, flags, more: [0; 2] });
-        other.tell(&access, false);
+        other.notify(&access, false);
     };
     match command {
         flag::MSG_DATA if from == 0 && op_flags & flag::MSG_CQE_SKIP == 0 && (pass || file_index == 0) => {
-            tell(i64::from(len as i32), if pass { file_index } else { 0 });
+            post(i64::from(len as i32), if pass { file_index } else { 0 });
             Ok(0)
         }
         flag::MSG_SEND_FD if Arc::ptr_eq(&other, turn.ring) || len != 0 && pass => Err(Errno::EINVAL),
@@ -196,7 +196,7 @@ pub fn message(turn: &Turn<'_>, double: &Thread, sqe: &Sqe) -> Result<usize> {
             drop(old);
             let result = if any { at as usize } else { 0 };
             if op_flags & flag::MSG_CQE_SKIP == 0 {
-                tell(if any { result as i64 } else { i64::from(len as i32) }, 0);
+                post(if any { result as i64 } else { i64::from(len as i32) }, 0);
             }
             Ok(result)
         }

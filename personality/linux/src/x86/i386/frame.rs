@@ -9,7 +9,7 @@ use janua_abi::linux::i386::signal::{FpState32, RtSigFrame32, SigContext32, SigF
 use janua_abi::linux::i386::stat::{halves, whole};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, StackT, UC_FP_XSTATE, sa, ss};
-use janua_abi::linux::{Errno, Result, elf};
+use janua_abi::linux::{Errno, Result, auxv as kinds};
 use janua_kernel::UserPtr;
 use janua_kernel::signal::SigSet;
 use janua_port::{Frame, Segments, Vdso32};
@@ -104,7 +104,7 @@ fn restorer(thread: &Thread, action: &SigAction, offset: fn(Vdso32) -> u32, retc
     }
     let Some(mm) = thread.process().mm() else { return retcode };
     let auxv = mm.image().auxv;
-    let vdso = auxv.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == elf::AT_SYSINFO_EHDR);
+    let vdso = auxv.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == kinds::AT_SYSINFO_EHDR);
     match (vdso.and_then(|[_, at]| u32::try_from(*at).ok()), thread.machine().compat()) {
         (Some(vdso), Some(compat)) => vdso + offset(compat.vdso()),
         _ => retcode,

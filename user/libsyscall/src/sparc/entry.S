@@ -1,9 +1,9 @@
 /* octo_call(number, a, b, c, d, e, f): the way into the kernel on SPARC v8. %o0 number, %o1 to %o5 a to e, [%sp + 92] f: the places
- * of a C function's arguments are those of the call, so there is nothing to arrange. Which door is in the core's record at %g7
+ * of a C function's arguments are those of the call, so there is nothing to arrange. Which entry is in the core's record at %g7
  * (record.h); the kernel returns in %o0. As behind any call, %g1, %y, the condition codes and the floating-point registers
  * are not kept. */
 
-        .set    DOOR, 20
+        .set    ENTRY, 20
         .set    WORDS, 24       /* jump: address */
         .set    FUNCTIONS, 40
         .set    JUMP, 2
@@ -14,7 +14,7 @@
         .globl  octo_call
         .type   octo_call, @function
 octo_call:
-        ld      [%g7 + DOOR], %g1
+        ld      [%g7 + ENTRY], %g1
         cmp     %g1, JUMP
         be      .Ljump
         nop

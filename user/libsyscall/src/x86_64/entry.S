@@ -1,10 +1,10 @@
 /* octo_call(number, a, b, c, d, e, f): the way into the kernel on x86-64. rdi number, rsi a, rdx b, rcx c, r8 d, r9 e, [rsp+8] f.
- * Which door is in the core's record at %fs:0 (record.h); the kernel returns in rax. Callee-saved registers are kept, vector
+ * Which entry is in the core's record at %fs:0 (record.h); the kernel returns in rax. Callee-saved registers are kept, vector
  * registers are not: another i-let may run in between. */
 
         .intel_syntax noprefix
 
-        .set DOOR, 40
+        .set ENTRY, 40
         .set WORDS, 48          /* signal: host process, host thread, signal; jump: address */
         .set FUNCTIONS, 80
 
@@ -27,7 +27,7 @@
         .globl  octo_call
         .type   octo_call, @function
 octo_call:
-        mov     rax, fs:[DOOR]
+        mov     rax, fs:[ENTRY]
         cmp     eax, 1
         je      .Lsignal
         cmp     eax, 2
