@@ -445,7 +445,7 @@ fn known_names_are_walked_as_others_are() {
             Cached { root: &|| Some(world.root.clone()), all: &|| true, follow, then: &|_, dentry| Some(dentry.inode.clone()) };
         match walk.walk(&world.vfs, &world.root, path.as_bytes())? {
             Walked::Done(found) => Some(found),
-            Walked::All(..) | Walked::Trusted(_) => None,
+            Walked::All(..) | Walked::Trusted(_) | Walked::Beyond(..) => None,
         }
     };
     let same = |path: &str| {
@@ -527,6 +527,85 @@ fn names_of_a_bind_are_checked_where_a_walk_through_the_cache_ends() {
     symlink("old", world.host.0.join("dir")).unwrap();
     assert!(open("dir/inner", O_RDWR).is_err());
     assert_eq!(world.read("dir/inner").unwrap(), "inner");
+}
+
+#[test]
+fn a_file_of_a_bind_that_is_only_looked_at_leaves_nothing_behind() {
+    let world = World::bind("looked", true);
+    let start = Start { root: world.root.clone(), base: world.root.clone() };
+    let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false);
+    let beyond = |path: &str| {
+        let walk = Cached {
+            root: &|| Some(world.root.clone()),
+            all: &|| true,
+            follow: false,
+            then: &|_, _| -> Option<()> { panic!("nothing here is known for certain") },
+        };
+        match walk.walk(&world.vfs, &world.root, path.as_bytes()) {
+            Some(Walked::Beyond(dir, len)) => Some((dir, len)),
+            _ => None,
+        }
+    };
+    world.find("dir/sub").unwrap();
+    for path in ["dir/inner", "//dir//sub//leaf", "link"] {
+        let first = stat(path).unwrap();
+        let (dir, len) = beyond(path).expect("the file's name is not kept");
+        assert!(dir.leads(path.as_bytes(), len), "{path}");
+        fs::set_permissions(world.host.0.join("dir/inner"), fs::Permissions::from_mode(0o640)).unwrap();
+        let whole = world.at(path, |dir, _| dir.dentry.inode.attr()).unwrap();
+        assert_eq!((first.attr.dev, first.mount), (whole.dev, world.root.mount.id));
+        assert!(beyond(path).is_some());
+    }
+    assert_eq!(stat("dir/inner").unwrap().attr.mode & 0o7777, 0o640);
+    assert_eq!(error(stat("dir/none").map(|_| ())), Errno::ENOENT);
+    let attr = stat("dir/inner").unwrap().attr;
+    assert_eq!(format!("{attr:?}"), format!("{:?}", world.find("dir/inner").unwrap().inode().attr().unwrap()));
+    // A second name of a file is for the cache to know.
+    stat("twin").unwrap();
+    assert!(beyond("twin").is_none());
+    // The directory is another one by now.
+    let (sub, len) = beyond("dir/sub/leaf").unwrap();
+    fs::rename(world.host.0.join("dir"), world.host.0.join("old")).unwrap();
+    fs::create_dir_all(world.host.0.join("dir/sub")).unwrap();
+    world.news();
+    assert!(!sub.leads(b"dir/sub/leaf", len));
+    assert_eq!(error(stat("dir/sub/leaf").map(|_| ())), Errno::ENOENT);
+    assert_eq!(stat("old/sub/leaf").unwrap().attr.size, 4);
+}
+
+#[test]
+fn what_was_looked_at_is_opened_as_it_is_by_then() {
+    let world = World::bind("looked-open", true);
+    let start = Start { root: world.root.clone(), base: world.root.clone() };
+    let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false);
+    let outside = |text: &str| {
+        fs::write(world.host.0.join("other"), text).unwrap();
+        fs::rename(world.host.0.join("other"), world.host.0.join("dir/inner")).unwrap();
+    };
+    for round in 0..50 {
+        // Its name has been given to another file, of which nobody in the sandbox has been notified.
+        let text = format!("{round}");
+        stat("dir/inner").unwrap();
+        outside(&text);
+        assert_eq!(world.read("dir/inner").unwrap(), text);
+        // It has been removed here, and outside.
+        stat("dir/inner").unwrap();
+        world.remove("dir/inner", false).unwrap();
+        assert_eq!(error(world.read("dir/inner")), Errno::ENOENT);
+        outside(&text);
+        stat("dir/inner").unwrap();
+        fs::remove_file(world.host.0.join("dir/inner")).unwrap();
+        assert_eq!(error(world.read("dir/inner")), Errno::ENOENT);
+        outside(&text);
+        // A directory has taken its name.
+        stat("dir/inner").unwrap();
+        fs::remove_file(world.host.0.join("dir/inner")).unwrap();
+        fs::create_dir(world.host.0.join("dir/inner")).unwrap();
+        assert_eq!(world.open("dir/inner", flags::O_RDONLY).unwrap().attr().unwrap().kind(), Some(FileKind::Directory));
+        fs::remove_dir(world.host.0.join("dir/inner")).unwrap();
+        outside(&text);
+        world.news();
+    }
 }
 
 #[test]

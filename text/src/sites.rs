@@ -11,6 +11,7 @@
 use alloc::vec::Vec;
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+use janua_arch::x86_64::search;
 
 use crate::decode::{self, Before, Boundary, LONGEST, Lengths};
 
@@ -162,7 +163,7 @@ pub fn find(code: &[u8]) -> Found {
         found.sites.iter().filter(|site| site.form == Form::Tail).map(|site| (site.start, site.len)).collect();
     if !moved.is_empty() {
         let mut hit = alloc::vec![false; moved.len()];
-        near_jumps(code, 0, code.len(), &moved, &mut hit);
+        near_jumps(code, &moved, &mut hit);
         let mut hits = moved.iter().zip(&hit).filter(|(_, hit)| **hit).map(|(window, _)| window.0).peekable();
         let before = found.sites.len();
         found.sites.retain(|site| {
@@ -191,7 +192,7 @@ pub fn find_at(code: &[u8], at: usize) -> Result<Site, Refusal> {
     let site = judge(code, Place::Executed, at).unwrap_or(Err(Refusal::Unclear))?;
     if site.form == Form::Tail {
         let mut hit = [false];
-        near_jumps(code, 0, code.len(), &[(site.start, site.len)], &mut hit);
+        near_jumps(code, &[(site.start, site.len)], &mut hit);
         if hit[0] {
             return Err(Refusal::JumpedTo);
         }
@@ -499,9 +500,9 @@ fn may_branch(code: &[u8]) -> bool {
     }
 }
 
-/// Marks the windows (start, length; by address) that a near jump, conditional jump or call in `from..to` leads into. Every
-/// offset is taken for an instruction.
-fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], hit: &mut [bool]) {
+/// Marks the windows (start, length; by address) that a near jump, conditional jump or call leads into. Every offset is taken for an
+/// instruction.
+fn near_jumps(code: &[u8], windows: &[(usize, usize)], hit: &mut [bool]) {
     // Most targets are far from every window: a bit for each granule of code that windows touch shows it without a search.
     let granule = |target: u64| ((target >> 12) as usize, target >> 6 & 63);
     let mut near = alloc::vec![0u64; (code.len() >> 12) + 1];
@@ -527,39 +528,27 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
             *hit = true;
         }
     };
-    // The bytes from `at` on; what is behind the end of the code is not reached.
-    let mut check = |at: usize, bytes: u128| match bytes as u16 {
-        word if word & 0xfe == 0xe8 => mark(at + 5, (bytes >> 8) as u32),
-        word if word & 0xf0ff == 0x800f => mark(at + 6, (bytes >> 16) as u32),
+    // Whole jumps only: one that is cut off leads nowhere.
+    let mut check = |at: usize| match code.get(at..).unwrap_or_default() {
+        &[0xe8 | 0xe9, a, b, c, d, ..] => mark(at + 5, u32::from_le_bytes([a, b, c, d])),
+        &[0x0f, 0x80..=0x8f, a, b, c, d, ..] => mark(at + 6, u32::from_le_bytes([a, b, c, d])),
         _ => {}
     };
-    let mut at = from;
-    while at < to {
-        let Some(bytes) = code.get(at..at + 16).and_then(|bytes| bytes.try_into().ok()).map(u128::from_le_bytes) else {
-            // Whole jumps only: one that is cut off leads nowhere.
-            for at in at..to.min(code.len()) {
-                let mut bytes = [0; 16];
-                let rest = &code[at..code.len().min(at + 6)];
-                bytes[..rest.len()].copy_from_slice(rest);
-                let needed = if rest[0] == 0x0f { 6 } else { 5 };
-                if rest.len() >= needed {
-                    check(at, u128::from_le_bytes(bytes));
-                }
+    let mut at = 0;
+    let mut marks = [0; 64];
+    loop {
+        let blocks = search::near_branches(code, at, &mut marks);
+        for &block in &marks[..blocks] {
+            let mut block = block;
+            while block != 0 {
+                check(at + block.trailing_zeros() as usize);
+                block &= block - 1;
             }
-            return;
-        };
-        // e8 and e9 differ in the lowest bit; 0f is followed by 80 to 8f.
-        let (word, next) = (bytes as u64, (bytes >> 8) as u64);
-        let calls = zero_bytes((word & !ONES) ^ (0xe8 * ONES));
-        let jumps = zero_bytes(word ^ (0x0f * ONES)) & zero_bytes((next & (0xf0 * ONES)) ^ (0x80 * ONES));
-        let mut marks = calls | jumps;
-        while marks != 0 {
-            let byte = marks.trailing_zeros() / 8;
-            if at + (byte as usize) < to {
-                check(at + byte as usize, bytes >> (8 * byte));
-            }
-            marks &= marks - 1;
+            at += search::BLOCK;
         }
-        at += 8;
+        if blocks < marks.len() {
+            break;
+        }
     }
+    (at..code.len()).for_each(check);
 }

@@ -37,7 +37,7 @@ use crate::file::flags;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 
-use lately::{Moment, Ways};
+use lately::{Looks, Moment, Ways};
 
 pub use lately::Change;
 
@@ -63,6 +63,7 @@ struct Shared {
     /// A file has been found under another name than before (binds only).
     several_names: AtomicBool,
     ways: Ways,
+    looks: Looks,
     /// One inode per host file (binds only).
     known: Mutex<Known>,
     /// Inodes with open descriptors, oldest first, and how many there may be.
@@ -258,6 +259,7 @@ impl HostFs {
             fresh,
             several_names: AtomicBool::new(false),
             ways: Ways::default(),
+            looks: Looks::default(),
             known: Mutex::default(),
             open: Mutex::default(),
             cached: CACHED_FDS.min(machine.accounts().descriptors.all.limit() / CACHED_PART),

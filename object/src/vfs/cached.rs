@@ -45,6 +45,8 @@ pub enum Walked<R> {
     All(Option<Path>, usize),
     /// All names are known, as far as one can know.
     Trusted(Trusted),
+    /// All names but the last one, which has so many bytes and is the end of the path, are known in that way, and lead to this directory.
+    Beyond(Trusted, usize),
 }
 
 /// A place that has been reached by names that others may have changed since they were asked for.
@@ -62,6 +64,14 @@ impl Trusted {
         (&self.base, path.get(self.before..).unwrap_or_default())
     }
 
+    /// Whether all names but the last, which has so many bytes, have led to this directory lately, or lead there now.
+    pub fn leads(&self, path: &[u8], last: usize) -> bool {
+        let (base, names) = self.way(&path[..path.len().saturating_sub(last)]);
+        let Some(end) = names.iter().rposition(|byte| *byte != b'/') else { return true };
+        let (names, dir) = (&names[..=end], self.place.inode());
+        base.checked_lately(names, dir) || base.check_names(names, dir)
+    }
+
     /// Asks once whether the names still lead to the place; if so its attributes are those of now ([`Inode::last_attr`]).
     pub fn check(&self, path: &[u8]) -> bool {
         let (base, names) = self.way(path);
@@ -77,6 +87,8 @@ enum Step<R> {
     /// A link in this directory that leads there; the rest of the text begins at so many bytes before its end.
     Link(Path, Arc<[u8]>, usize),
     Trusted(Trusted),
+    /// As [`Walked::Beyond`].
+    Beyond(Trusted, usize),
     Leave,
 }
 
@@ -117,7 +129,8 @@ impl<R> Cached<'_, R> {
                 Step::Done(result) => return Some(Walked::Done(result)),
                 Step::Unknown(dir, len) if text.is_none() => return Some(Walked::All(dir, len)),
                 Step::Trusted(trusted) if text.is_none() => return Some(Walked::Trusted(trusted)),
-                Step::Unknown(..) | Step::Trusted(_) | Step::Leave => return None,
+                Step::Beyond(trusted, len) if text.is_none() => return Some(Walked::Beyond(trusted, len)),
+                Step::Unknown(..) | Step::Trusted(_) | Step::Beyond(..) | Step::Leave => return None,
                 Step::Link(dir, target, rest) => (dir, target, rest),
             };
             let from = match target.first()? {
@@ -161,9 +174,13 @@ impl<R> Cached<'_, R> {
             Some(Some(found)) => found,
             // Names that are not there are kept only where nobody else makes any.
             Some(None) => return Step::Done(Err(Errno::ENOENT)),
-            None if rest.is_empty() && at.unchecked.is_none() => {
+            None if rest.is_empty() => {
+                let here = || Path { mount: mount.clone(), dentry: dir.clone() };
+                if let Some((base, before)) = at.unchecked {
+                    return Step::Beyond(Trusted { place: here(), base: base.clone(), before }, end);
+                }
                 let first = names_left == MOST_NAMES;
-                return Step::Unknown((!first).then(|| Path { mount: mount.clone(), dentry: dir.clone() }), end);
+                return Step::Unknown((!first).then(here), end);
             }
             None => return Step::Leave,
         };

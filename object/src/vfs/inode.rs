@@ -235,6 +235,10 @@ pub trait Inode: Send + Sync + Any {
     fn lookup(&self, _caller: &dyn Caller, _name: &[u8]) -> Result<Arc<dyn Inode>> {
         Err(Errno::ENOTDIR)
     }
+    /// [`Inode::lookup`] for who opens the file next, which is checked to be the one found: what was seen of the name a moment ago will do.
+    fn lookup_to_open(&self, caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        self.lookup(caller, name)
+    }
     /// Whether a name found (or not found) here may be remembered by the name cache.
     fn cache_names(&self) -> bool {
         false

@@ -136,8 +136,9 @@ impl Vfs {
         self.types.read().keys().copied().collect()
     }
 
-    /// The name in a directory, from the cache or the file system; `None` when there is none. Mounts are not crossed.
-    pub fn lookup(&self, caller: &dyn Caller, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+    /// The name in a directory, from the cache or the file system; `None` when there is none. Mounts are not crossed. `opens`: what is found
+    /// is opened next ([`Inode::lookup_to_open`]).
+    fn lookup(&self, caller: &dyn Caller, dir: &Arc<Dentry>, name: &[u8], opens: bool) -> Result<Option<Arc<Dentry>>> {
         let cached = dir.inode.cache_names();
         if cached && let Some(found) = dir.cached(name) {
             return Ok(found);
@@ -145,7 +146,8 @@ impl Vfs {
         let mut fresh = None;
         let found = {
             let mut children = dir.children.write();
-            self.lookup_locked(caller, dir, &mut children, name, &mut fresh)
+            let ask = || if opens { dir.inode.lookup_to_open(caller, name) } else { dir.inode.lookup(caller, name) };
+            self.lookup_by(dir, &mut children, name, &mut fresh, ask)
         };
         if let Some(fresh) = fresh {
             self.cache.add(&fresh);
@@ -167,8 +169,12 @@ impl Vfs {
     }
 
     /// Stores the attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
-    /// at each file of a tree once. The second time it is worth a dentry: `false`.
+    /// at each file of a tree once. The second time it is worth a dentry: `false`. But a dentry in a directory that others change too
+    /// would save no question.
     pub fn stat_uncached(&self, dir: &Arc<Dentry>, name: &[u8], attr: &mut Attr) -> Result<bool> {
+        if dir.inode.checks_names() {
+            return if dir.is_deleted() { Ok(false) } else { dir.inode.stat_uncached(name, attr) };
+        }
         let mut hasher = NameHasher::default();
         hasher.write_usize(Arc::as_ptr(dir).addr());
         hasher.write(name);
@@ -194,6 +200,17 @@ impl Vfs {
         name: &[u8],
         fresh: &mut Option<Arc<Dentry>>,
     ) -> Result<Option<Arc<Dentry>>> {
+        self.lookup_by(dir, children, name, fresh, || dir.inode.lookup(caller, name))
+    }
+
+    fn lookup_by(
+        &self,
+        dir: &Arc<Dentry>,
+        children: &mut dentry::Children,
+        name: &[u8],
+        fresh: &mut Option<Arc<Dentry>>,
+        ask: impl FnOnce() -> Result<Arc<dyn Inode>>,
+    ) -> Result<Option<Arc<Dentry>>> {
         let cached = dir.inode.cache_names();
         let known = children.map.get(name).cloned();
         match &known {
@@ -205,7 +222,7 @@ impl Vfs {
         if dir.is_deleted() {
             return Ok(None);
         }
-        match dir.inode.lookup(caller, name) {
+        match ask() {
             Ok(inode) => {
                 if let Some(Some(found)) = known {
                     if Arc::ptr_eq(&found.inode, &inode) {

@@ -49,6 +49,13 @@ impl Vfs {
             return self.open_made(caller, file, open);
         }
         if open & flags::O_CREAT == 0 {
+            walk.opens = true;
+            let opened = walk.whole(path, follow).and_then(|found| self.open_found(caller, &cred, found, how));
+            if !matches!(opened, Err(Errno::ESTALE)) {
+                return opened;
+            }
+            // Another file has taken the name since it was seen: then that one is meant.
+            walk.opens = false;
             let found = walk.whole(path, follow)?;
             return self.open_found(caller, &cred, found, how);
         }

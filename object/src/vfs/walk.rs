@@ -91,6 +91,8 @@ pub struct Walk<'a> {
     unchecked: Option<(Arc<dyn Inode>, Vec<u8>)>,
     /// The inode whose attributes are those of a moment within this walk.
     seen: Option<Arc<dyn Inode>>,
+    /// What is found is opened.
+    pub(super) opens: bool,
 }
 
 /// What [`Walk::stat`] returns.
@@ -124,6 +126,7 @@ impl<'a> Walk<'a> {
             trusting: true,
             unchecked: None,
             seen: None,
+            opens: false,
         }
     }
 
@@ -426,7 +429,7 @@ impl<'a> Walk<'a> {
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let found = self.vfs.lookup(self.caller, dir, name)?;
+        let found = self.vfs.lookup(self.caller, dir, name, self.opens)?;
         self.seen = found.as_ref().map(|found| found.inode.clone());
         Ok(found)
     }

@@ -10,6 +10,8 @@ use janua_port::{HostFd, Payer};
 use crate::{area, boot, context, spawn};
 
 /// By number: the payer's, and 0 for those that were there before the kernel. Memory is taken where it is used.
+// SAFETY: a section of zeroes as `.bss` is, which the link puts behind it (`image/linux/far.ld`).
+#[unsafe(link_section = ".bss.far")]
 static PAYERS: [AtomicU8; DESCRIPTORS_MOST] = [const { AtomicU8::new(0) }; DESCRIPTORS_MOST];
 
 /// Who pays for what the calling thread takes.

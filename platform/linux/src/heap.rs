@@ -137,9 +137,10 @@ static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the heap from its start on that are huge pages, as far as the host had any, or that it has been asked for in vain.
 static UNITED: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether there is heap that could be huge pages.
+/// Whether there is heap that could be huge pages. What the allocator has come to last is most used: it counts although the rest of its
+/// huge page is not the allocator's yet.
 pub fn is_divided() -> bool {
-    CLAIMED.load(Ordering::Relaxed).max(HUGE_PAGE) >= UNITED.load(Ordering::Relaxed) + HUGE_PAGE
+    CLAIMED.load(Ordering::Relaxed) > UNITED.load(Ordering::Relaxed)
 }
 
 /// Has the host make huge pages of what the allocator has, where processes come and go: each new one meets the heap in a dozen places, which is
@@ -202,6 +203,15 @@ pub fn prepare() {
         }
     }
     READY.store(wanted, Ordering::Relaxed);
+}
+
+/// Asks the host for the pages of a block that is about to be written as a whole.
+#[cold]
+fn ask_whole(block: usize, size: usize) {
+    let from = block & !(PAGE - 1);
+    let len = (block + size).next_multiple_of(PAGE) - from;
+    // SAFETY: pages of the heap, whose contents stay as they are. A host before Linux 5.14 refuses, and faults do it.
+    let _ = unsafe { sys::raw(nr::MADVISE, [from, len, MADV_POPULATE_WRITE as usize, 0, 0, 0]) };
 }
 
 /// The global allocator of the linux image.
@@ -526,6 +536,20 @@ unsafe impl GlobalAlloc for Heap {
             (*block).next = (*cache).first[class];
             (*cache).first[class] = block;
             (*cache).count[class] += 1;
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise; the block has that many bytes.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                if layout.size() >= LARGE {
+                    ask_whole(block as usize, layout.size());
+                }
+                block.write_bytes(0, layout.size());
+            }
+            block
         }
     }
 

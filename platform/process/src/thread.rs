@@ -87,6 +87,8 @@ impl Ran {
 }
 
 /// The guest thread of each area of the kernel's process.
+// SAFETY: a section of zeroes as `.bss` is, which the link puts behind it (`image/linux/far.ld`).
+#[unsafe(link_section = ".bss.far")]
 static CURRENT: [AtomicPtr<Thread>; THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; THREADS];
 
 /// The guest thread that the calling thread is, if it is one's.

@@ -15,6 +15,7 @@ const LINUX_FLAGS: &[&str] = &[
     "-Clink-arg=--no-dynamic-linker",
     // Every segment starts a huge page of its own, so that the text can be one.
     "-Clink-arg=-zmax-page-size=2097152",
+    "-Clink-arg=-Timage/linux/far.ld",
 ];
 
 /// Structures up to 128 bytes are copied by loads and stores. Without vector registers the compiler takes a string instruction from

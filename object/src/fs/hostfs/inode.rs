@@ -95,6 +95,13 @@ impl Inode for HostInode {
         Ok(self.child(name)?)
     }
 
+    fn lookup_to_open(&self, caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        match self.shared.looks.find(self, name) {
+            Some(stat) => Ok(self.adopt(stat, name)?),
+            None => self.lookup(caller, name),
+        }
+    }
+
     fn cache_names(&self) -> bool {
         !self.shared.fresh
     }
@@ -126,10 +133,15 @@ impl Inode for HostInode {
     }
 
     fn stat_uncached(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
-        if self.shared.fresh || self.hidden {
+        if self.hidden {
             return Ok(false);
         }
-        let stat = self.host().stat_at(self.any_fd()?.fd(), name)?;
+        let dir = self.any_fd()?;
+        let moment = Moment::now();
+        let stat = self.host().stat_at(dir.fd(), name)?;
+        if self.shared.fresh {
+            self.shared.looks.note(self, name, &stat, moment);
+        }
         let kind = FileKind::of_mode(stat.mode);
         // A file with several names may have changed under another one, and what is on another device may be hidden.
         let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));

@@ -50,6 +50,11 @@ impl Moment {
     pub fn now() -> Moment {
         Moment { events: EVENTS.stamp(), changes: CHANGES.stamp() }
     }
+
+    /// No guest can have learnt of anything since, and none has changed anything.
+    fn lasts(self) -> bool {
+        EVENTS.is(self.events) && CHANGES.is(self.changes)
+    }
 }
 
 /// Ways to directories, by the hash of where they begin and of their names.
@@ -92,6 +97,49 @@ impl Ways {
     }
 }
 
+/// Files that have been looked at by their names lately, without an inode.
+const LOOKS: usize = 4;
+/// Bytes of a longer name are not kept.
+const SHORT: usize = 48;
+
+/// What a name in a directory was found to be.
+struct Look {
+    dir: (u64, u64),
+    len: usize,
+    name: [u8; SHORT],
+    stat: HostStat,
+    moment: Moment,
+    at: u64,
+}
+
+/// What has been looked at by name lately: who opens a file next asks for the same name again.
+#[derive(Default)]
+pub(super) struct Looks([Mutex<Option<Look>>; LOOKS]);
+
+impl Looks {
+    fn of(&self, dir: &HostInode, name: &[u8]) -> &Mutex<Option<Look>> {
+        // Threads that go through directories of their own seldom meet; names of one directory take turns.
+        let last = name.last().map_or(0, |byte| usize::from(*byte));
+        &self.0[(dir.id.1 as usize).wrapping_add(last) % LOOKS]
+    }
+
+    /// Notes what `name` in `dir` is, which was asked at `moment`.
+    pub fn note(&self, dir: &HostInode, name: &[u8], stat: &HostStat, moment: Moment) {
+        let mut kept = [0; SHORT];
+        let Some(short) = kept.get_mut(..name.len()) else { return };
+        short.copy_from_slice(name);
+        let at = dir.shared.machine.clock().monotonic();
+        *self.of(dir, name).lock() = Some(Look { dir: dir.id, len: name.len(), name: kept, stat: *stat, moment, at });
+    }
+
+    /// What `name` in `dir` was found to be a moment ago, if it was asked for.
+    pub fn find(&self, dir: &HostInode, name: &[u8]) -> Option<HostStat> {
+        let look = self.of(dir, name).lock();
+        let look = look.as_ref().filter(|look| look.dir == dir.id && look.name.get(..look.len) == Some(name))?;
+        (look.moment.lasts() && dir.is_lately(look.at)).then_some(look.stat)
+    }
+}
+
 impl HostInode {
     fn is_lately(&self, at: u64) -> bool {
         self.shared.machine.clock().monotonic().saturating_sub(at) <= LATELY
@@ -109,8 +157,8 @@ impl HostInode {
     /// What the host reported of the file a moment ago, if it did.
     pub(super) fn seen_lately(&self) -> Option<HostStat> {
         let known = self.stat.lock();
-        let (events, changes) = (self.events.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
-        let holds = EVENTS.is(events) && CHANGES.is(changes) && self.is_lately(self.looked.load(Ordering::Relaxed));
+        let moment = Moment { events: self.events.load(Ordering::Relaxed), changes: self.changes.load(Ordering::Relaxed) };
+        let holds = moment.lasts() && self.is_lately(self.looked.load(Ordering::Relaxed));
         holds.then(|| *known)
     }
 

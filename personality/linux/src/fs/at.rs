@@ -138,7 +138,7 @@ pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Op
             // What went wrong is reported by a walk that asks for each name.
             opened.ok().map(Ok)
         }
-        Walked::All(..) => None,
+        Walked::All(..) | Walked::Beyond(..) => None,
     }
 }
 
@@ -148,7 +148,7 @@ pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<R
     match cached(thread, dir, path, follow, place, |_, _| None)? {
         Walked::Done(found) => Some(found),
         Walked::Trusted(trusted) => trusted.check(path).then_some(Ok(trusted.place)),
-        Walked::All(..) => None,
+        Walked::All(..) | Walked::Beyond(..) => None,
     }
 }
 
@@ -200,7 +200,13 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
                 return Ok(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) });
             }
         }
-        Some(Walked::All(..)) | None => {}
+        // Errors but the plain one are reported by a walk that asks for each name.
+        Some(Walked::Beyond(dir, len)) if dir.leads(path, len) => match uncached(&dir.place, &path[path.len() - len..]) {
+            Some(Ok(())) => return Ok(reported.into_inner()),
+            Some(Err(Errno::ENOENT)) => return Err(Errno::ENOENT),
+            _ => {}
+        },
+        Some(Walked::All(..) | Walked::Beyond(..)) | None => {}
     }
     let start = start(thread, dir, path)?;
     let caller = thread.caller();

@@ -35,6 +35,8 @@ const AT_ONCE: usize = 256;
 const MADV_REMOVE: usize = 9;
 
 /// Chunks that have been given back.
+// SAFETY: a section of zeroes as `.bss` is, which the link puts behind it (`image/linux/far.ld`).
+#[unsafe(link_section = ".bss.far")]
 static GONE: [AtomicU64; HEAP_SIZE / CHUNK / 64] = [const { AtomicU64::new(0) }; HEAP_SIZE / CHUNK / 64];
 /// There is enough to be given back.
 static WANTED: AtomicBool = AtomicBool::new(false);
