@@ -55,7 +55,7 @@ for file in nx/echo nx/script nx/new nx/d/new true; do
 done
 sh nx/script
 /lib64/ld-linux-x86-64.so.2 nx/echo ran >/dev/null 2>&1; echo loader $?
-python3 try.py nx/echo nx/new true
+/usr/bin/python3 try.py nx/echo nx/new true
 rm -r nx/new nx/d/new
 END
 { sh try.sh; grep -c ' [^ ]*/nx [^ ]* [^ ]*noexec' /proc/mounts; } >native
@@ -86,7 +86,7 @@ for path in ['/etc/shadow', 'link']:
 END
 chmod 755 .; chmod 644 try.py; ln -s try.py link
 if root; then as=other; else as=; fi
-try='ls -l /etc/shadow 2>&1; python3 try.py'
+try='ls -l /etc/shadow 2>&1; /usr/bin/python3 try.py'
 $as sh -c "$try" >native
 "#;
     let line = s.line(&[], &["sh", "-c"]).iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
@@ -117,7 +117,7 @@ try: s.accept(); print('reached')
 except OSError: print('nobody came')
 END
 chmod 666 listen.py; mkdir -m 777 said
-other python3 listen.py rt/janua/$name said/ready >said/$$ & listener=$!
+other /usr/bin/python3 listen.py rt/janua/$name said/ready >said/$$ & listener=$!
 for i in $(seq 100); do test -e said/ready && break; sleep 0.1; done
 $J exec $name -- true 2>/dev/null; echo exec $?; $J kill $name 2>/dev/null; echo kill $?
 wait $listener; cat said/$$
