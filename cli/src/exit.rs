@@ -23,7 +23,7 @@ pub fn fail(why: &dyn Display) -> ExitCode {
     ExitCode::from(JANUA)
 }
 
-/// Writes to standard error. Where that takes nothing (a full disk, a reader that has gone) there is nobody else to be told, and the exit code
+/// Writes to standard error. Where that takes nothing (a full disk, a reader that has gone) there is nobody else to report to, and the exit code
 /// stays what it is.
 pub fn say(what: &dyn Display) {
     let _ = write!(io::stderr(), "{what}");

@@ -222,7 +222,7 @@ impl Place {
         let _ = unlinkat(&self.dir, name.as_str(), AtFlags::empty());
     }
 
-    /// A connection to a sandbox's supervisor; `None` when there is none. Whoever listens is of this user: descriptors are handed to it.
+    /// A connection to a sandbox's supervisor; `None` when there is none. Who listens is of this user: descriptors are handed to it.
     pub fn reach(&self, name: &Name) -> Result<Option<OwnedFd>, String> {
         let described = |error: Errno| format!("cannot reach the sandbox {name}: {error}");
         let address = self.address(name)?;

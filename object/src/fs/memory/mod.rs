@@ -456,7 +456,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Whether it lies, or was made, where the host runs nothing (noexec): what is written there stays in memory, and would not run on
+    /// Whether it is, or was made, where the host runs nothing (noexec): what is written there stays in memory, and would not run on
     /// the host either.
     fn on_no_exec(&self) -> bool {
         match &self.lower {
