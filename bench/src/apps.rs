@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::model::{Configuration, NATIVE, Unit};
 use crate::programs::{self, on_path};
-use crate::{Failure, Plan};
+use crate::{Failure, Plan, private};
 
 /// One program's work.
 pub struct App {
@@ -97,14 +97,12 @@ impl Drop for Work {
 impl Work {
     /// Makes the files the programs work on.
     pub fn new() -> Result<Work, Failure> {
-        let path = std::env::temp_dir().join(format!("janua-bench.{}", std::process::id()));
-        let work = Work { path };
+        let work = Work { path: private::directory(&std::env::temp_dir(), "janua-bench")? };
         work.fill().map_err(|error| Failure(format!("{}: {error}", work.path.display())))?;
         Ok(work)
     }
 
     fn fill(&self) -> std::io::Result<()> {
-        std::fs::create_dir_all(&self.path)?;
         std::fs::write(self.path.join("big.c"), c_source())?;
         std::fs::write(self.path.join("insert.py"), PYTHON)?;
         let repository = self.path.join("repository");

@@ -13,7 +13,7 @@ use janua_probe::{bare, bare32};
 use crate::model::{Cell, Configuration, Kind, Measurement, Method, RowResult, SCHEMA, Unit};
 use crate::report::published;
 use crate::stats::Summary;
-use crate::{Failure, create, machine, print};
+use crate::{Failure, create, machine, print, private};
 
 /// What `janua bench gates --platform x86_64` was asked to do.
 pub struct Plan {
@@ -147,14 +147,13 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
     let measurement = measure(plan)?;
     let text = text(&measurement);
-    // A reader that closes early has seen what it wanted.
-    let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
+    let printed = crate::show(&text);
     if let Some((path, mut file)) = file {
         std::io::Write::write_all(&mut file, measurement.to_json().as_bytes())
             .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
         eprintln!("written: {0} (janua report {0} makes a page of it)", path.display());
     }
-    Ok(())
+    printed
 }
 
 /// The names of the rows.
@@ -263,10 +262,10 @@ struct Tree(PathBuf);
 
 impl Tree {
     fn new(plan: &Plan) -> Result<Tree, Failure> {
-        let dir = std::env::temp_dir().join(format!("janua-bench-{}", std::process::id()));
+        let dir = private::directory(&std::env::temp_dir(), "janua-bench")?;
         let tree = Tree(dir.clone());
         let wanted = |name: &str| plan.only.is_empty() || plan.only.iter().any(|known| known == name);
-        let mut made = fs::create_dir_all(tree.root()).and_then(|()| fs::write(tree.plugin(), plan.plugin));
+        let mut made = fs::create_dir(tree.root()).and_then(|()| fs::write(tree.plugin(), plan.plugin));
         for Machine { program, has, .. } in MACHINES {
             let of_it = |name: &str| wanted(name) && has(name);
             let file = if program.ends_with("32") {

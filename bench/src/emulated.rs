@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Failure;
+use crate::{Failure, private};
 
 /// The configuration's name in tables and files.
 pub const NAME: &str = "x86_64 (emulated time)";
@@ -19,7 +19,7 @@ pub struct Tree(PathBuf);
 impl Tree {
     /// Makes one for the janua command, which is the measured program.
     pub fn new(command: &Path) -> Result<Tree, Failure> {
-        let dir = std::env::temp_dir().join(format!("janua-calls-{}", std::process::id()));
+        let dir = private::directory(&std::env::temp_dir(), "janua-calls")?;
         let tree = Tree(dir.clone());
         tree.fill(command).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
         Ok(tree)

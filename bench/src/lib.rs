@@ -15,6 +15,7 @@ mod machine;
 pub mod model;
 mod pingpong;
 mod print;
+mod private;
 mod probe;
 mod programs;
 pub mod report;
@@ -101,24 +102,33 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
 
 /// Prints the table, and writes the file if there is one.
 fn deliver(measurement: &Measurement, file: Option<(&std::path::Path, File)>) -> Result<(), Failure> {
-    // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(print::table(measurement).as_bytes());
+    let printed = show(&print::table(measurement));
     if let Some((path, mut file)) = file {
         let text = measurement.to_json();
         file.write_all(text.as_bytes()).map_err(|error| Failure(format!("{}: {error}", path.display())))?;
         eprintln!("written: {0} (janua report {0} makes a page of it)", path.display());
     }
-    Ok(())
+    printed
 }
 
-/// Prints the names and titles of a kind's rows.
-pub fn list(kind: Kind) {
+/// Prints on standard output. A reader that closes early has seen what it wanted; any other loss is an error.
+pub fn show(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Failure::new(format!("cannot write to standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names and titles of a kind's rows.
+pub fn list(kind: Kind) -> String {
     let mut text = String::new();
     for (name, title) in rows::all(kind) {
         text += &format!("{name:<16} {title}\n");
     }
-    // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    text
 }
 
 fn create(path: &std::path::Path) -> Result<File, Failure> {

@@ -4,7 +4,7 @@
 //! miss in a model that sees every access (`bench/tlb`), in a boot of its own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use janua_probe::tasks::TASKS;
@@ -12,7 +12,7 @@ use janua_probe::tasks::TASKS;
 use crate::emulated::Tree;
 use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Unit};
 use crate::stats::Summary;
-use crate::{Failure, Platform, create, machine};
+use crate::{Failure, Platform, create, machine, private};
 
 /// What `janua bench tasks` was asked to do.
 pub struct Plan {
@@ -80,8 +80,8 @@ const LOOKED_AT: Way = Way {
 /// Where the files are: the row's part of the name, and the words of the thesis.
 const MODES: [(&str, &str); 2] = [("memory", "files in memory"), ("disk", "files on a disk")];
 
-/// Files in memory are here, natively and inside.
-const MEMORY: &str = "/dev/shm/janua-tasks";
+/// Files in memory are below this, natively and inside.
+const MEMORY: &str = "/dev/shm";
 
 /// Seconds one run of all tasks may take.
 const PATIENCE: &str = "600";
@@ -367,6 +367,8 @@ fn model(plan: &Plan, place: &Place, table: &mut Table, way: Way, disk: bool, mo
 /// Where the measured program is and works, removed in the end.
 struct Place {
     dir: PathBuf,
+    /// Below [`MEMORY`].
+    memory: PathBuf,
     tree: Option<Tree>,
 }
 
@@ -374,16 +376,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         // Both are in directories for such things.
         let _ = fs::remove_dir_all(&self.dir);
-        let _ = fs::remove_dir_all(MEMORY);
+        let _ = fs::remove_dir_all(&self.memory);
     }
 }
 
 impl Place {
     fn new(plan: &Plan) -> Result<Place, Failure> {
-        let dir = std::env::temp_dir().join(format!("janua-tasks-{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
-        let tree = plan.is_bare().then(|| Tree::new(&plan.command)).transpose()?;
-        let place = Place { dir, tree };
+        let dir = private::directory(&std::env::temp_dir(), "janua-tasks")?;
+        let mut place = Place { dir, memory: private::directory(Path::new(MEMORY), "janua-tasks")?, tree: None };
+        place.tree = plan.is_bare().then(|| Tree::new(&plan.command)).transpose()?;
         if plan.is_bare() && !plan.plugin.is_empty() {
             fs::write(place.plugin(), plan.plugin)
                 .map_err(|error| Failure(format!("{}: {error}", place.plugin().display())))?;
@@ -425,7 +426,7 @@ impl Place {
 
     fn files(&self, plan: &Plan, disk: bool) -> PathBuf {
         match (disk, plan.is_bare()) {
-            (false, _) => MEMORY.into(),
+            (false, _) => self.memory.join("files"),
             (true, true) => "/tasks".into(),
             (true, false) => self.dir.join("files"),
         }

@@ -144,7 +144,7 @@ pub struct Run {
     root: OsString,
 
     /// Show the host's SRC at DST (at its own place without one), read-only unless rw is said; can be repeated. DIR:/:rw is a
-    /// root that keeps what is written; `.::rw` is the current directory at its own place, writable
+    /// root that keeps what is written; `.::rw` is the current directory at its own place, writable. `\:` is a colon in a path
     #[arg(long, value_name = "SRC[:DST[:ro|rw]]", value_hint = ValueHint::AnyPath)]
     bind: Vec<OsString>,
 
@@ -267,6 +267,14 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n       {}", self.cause, self.remedy)
+    }
+}
+
+impl Refusal {
+    /// With a remedy more.
+    fn or(mut self, remedy: &str) -> Refusal {
+        self.remedy = format!("{}; {remedy}", self.remedy);
+        self
     }
 }
 
@@ -499,7 +507,10 @@ fn bind(value: &OsStr) -> Result<Bind, Refusal> {
     if source.is_empty() {
         return refuse(format!("--bind {shown}: no source"), "write it as SRC[:DST[:ro|rw]]");
     }
-    let source = existing(Path::new(source), "--bind")?;
+    let source = existing(Path::new(source), "--bind").map_err(|refusal| match value.as_bytes().contains(&b':') {
+        true => refusal.or("a colon that belongs to a path is written \\:"),
+        false => refusal,
+    })?;
     let target = target.map_or_else(|| source.clone(), PathBuf::from);
     if !target.is_absolute() {
         return refuse(
@@ -665,6 +676,13 @@ mod tests {
         assert!(bind("/tmp:x").unwrap_err().contains("must begin with /"));
         assert!(bind("/nonexistent/dir").unwrap_err().contains("--bind /nonexistent/dir"));
         assert!(bind("/a:/b:ro:x").unwrap_err().contains("too many colons"));
+        let place = std::env::temp_dir().join(format!("janua:bind-{}", std::process::id()));
+        std::fs::create_dir(&place).unwrap();
+        let text = place.to_str().unwrap();
+        assert!(bind(text).unwrap_err().contains("a colon that belongs to a path is written \\:"));
+        let escaped = bind(&format!("{}:/x\\:y", text.replace(':', "\\:"))).unwrap();
+        assert_eq!((escaped.source, escaped.target), (place.canonicalize().unwrap(), "/x:y".into()));
+        std::fs::remove_dir(&place).unwrap();
     }
 
     #[test]

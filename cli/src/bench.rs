@@ -213,8 +213,7 @@ pub fn run(bench: Bench) -> ExitCode {
         return measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
     }
     if options.list {
-        janua_bench::list(kind);
-        return ExitCode::SUCCESS;
+        return exit::print(janua_bench::list(kind).as_bytes());
     }
     let measured = plan(kind, options).and_then(|plan| janua_bench::run(&plan));
     measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
@@ -223,8 +222,7 @@ pub fn run(bench: Bench) -> ExitCode {
 /// `janua bench tasks`.
 fn tasks(options: Tasks) -> Result<(), Failure> {
     if options.list {
-        print!("{}", janua_bench::tasks::list());
-        return Ok(());
+        return janua_bench::show(&janua_bench::tasks::list());
     }
     let bare = options.platform == "x86_64";
     if bare && (options.gate.is_some() || options.jail.is_some()) {
@@ -271,7 +269,7 @@ fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::P
         ));
     }
     if options.list {
-        print!("{}", janua_bench::bare::list());
+        janua_bench::show(&janua_bench::bare::list())?;
         return Ok(None);
     }
     Ok(Some(janua_bench::bare::Plan {

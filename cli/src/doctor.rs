@@ -1,7 +1,7 @@
 //! `janua doctor`: what this machine offers, what is chosen by default, and why.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,9 +43,8 @@ enum Mark {
 /// Prints the report. The exit code is 125 when no program could be run here.
 pub fn print() -> ExitCode {
     let (text, usable) = report();
-    // A reader that closes early has seen what it wanted.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
-    if usable { ExitCode::SUCCESS } else { ExitCode::from(exit::JANUA) }
+    let printed = exit::print(text.as_bytes());
+    if usable { printed } else { ExitCode::from(exit::JANUA) }
 }
 
 /// The report, and whether programs can be run here.
@@ -82,7 +81,7 @@ fn report() -> (String, bool) {
             text += &format!("  gate         (none)   {}\n", why.lines().next().unwrap_or_default());
         }
     }
-    text += "  personality  linux    the other is --personality invasive\n";
+    text += "  personality  linux    the others are --personality invasive (applications for OctoPOS) and --personality l4v2\n";
     if let Ok(choice) = choice {
         text += "\nwhat is isolated from what\n";
         text += &isolation(choice.jail);

@@ -21,6 +21,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use janua_platform_host::found;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == boot::KEEPER) {
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == run::RELAY) {
         return run::relay();
     }
+    found::ignore_file_size_signal();
     if let Err(why) = run::limits::stack() {
         return exit::fail(&why);
     }
@@ -48,6 +50,11 @@ fn main() -> ExitCode {
                 (true, true) => exit::JANUA,
                 (true, false) => exit::USAGE,
             };
+            if !error.use_stderr() {
+                // In colour, where that is a terminal.
+                let printed = error.print().and_then(|()| std::io::stdout().flush());
+                return exit::printed(printed);
+            }
             // Nothing is left to do when standard error is closed.
             let _ = error.print();
             return ExitCode::from(code);
@@ -79,9 +86,7 @@ fn main() -> ExitCode {
         args::Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::Args::command(), "janua", &mut script);
-            // A reader that closes early has seen what it wanted.
-            let _ = std::io::stdout().lock().write_all(&script);
-            ExitCode::SUCCESS
+            exit::print(&script)
         }
     }
 }

@@ -2,7 +2,6 @@
 //! take the whole kernel, compiled a second time for the host.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::args::Support;
@@ -79,9 +78,7 @@ pub fn print(which: &Support) -> ExitCode {
     for (heading, rows) in tables.iter().filter(|(_, rows)| !rows.is_empty()) {
         text += &if which.markdown { markdown(heading, rows) } else { plain(heading, rows) };
     }
-    // A reader that closes early (`| head`) has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    exit::print(text.as_bytes())
 }
 
 /// `182 full, 60 partial, 115 missing`.

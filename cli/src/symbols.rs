@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,9 +45,7 @@ pub fn print(which: &Symbols) -> ExitCode {
         // A string takes it all.
         let _ = writeln!(text, "{:x} {:x} {}", function.address, function.size, readable(function.name));
     }
-    // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    exit::print(text.as_bytes())
 }
 
 /// The name as one would write it, without the compiler's hash.

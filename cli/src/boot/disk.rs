@@ -72,7 +72,7 @@ fn make(image: &Path, size: u64, archive: &[u8]) -> Result<(), String> {
     let beside = image.with_file_name(beside);
     let result = fill(&beside, size, archive).map_err(|why| format!("--disk {}: {why}", image.display())).and_then(|files| {
         fs::rename(&beside, image).map_err(|error| format!("--disk {}: {error}", image.display()))?;
-        eprintln!("janua: made {}: ext4, {} MiB, {files} files", image.display(), size >> 20);
+        crate::exit::say(&format_args!("janua: made {}: ext4, {} MiB, {files} files\n", image.display(), size >> 20));
         Ok(())
     });
     if result.is_err() {

@@ -15,7 +15,7 @@ pub fn boot(options: &BootOptions, system: &L4System) -> ExitCode {
     let modules = match modules(&system.modules) {
         Ok(modules) => modules,
         Err((code, why)) => {
-            eprintln!("janua: {why}");
+            crate::exit::say(&format_args!("janua: {why}\n"));
             return ExitCode::from(code);
         }
     };

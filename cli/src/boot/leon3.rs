@@ -40,7 +40,7 @@ pub fn boot(options: &BootOptions) -> ExitCode {
         },
         None if IMAGE.is_empty() => {
             return exit::fail(
-                &"this janua was built without the kernel for the LEON3\n       build it anew: cargo xtask build --leon3",
+                &"this janua holds no kernel for the LEON3: it was built without\n       in the source tree, ./janua boot --platform leon3 builds it with that; then copy target/release/janua anew",
             );
         }
         None => IMAGE.to_vec(),
@@ -48,7 +48,7 @@ pub fn boot(options: &BootOptions) -> ExitCode {
     let program = match find_among(PROGRAMS, &options.program) {
         Ok(program) => program,
         Err((code, why)) => {
-            eprintln!("janua: {why}");
+            crate::exit::say(&format_args!("janua: {why}\n"));
             return ExitCode::from(code);
         }
     };
@@ -116,16 +116,16 @@ fn listen(child: &mut Child, stats: bool) -> Option<u8> {
                     if let Some(numbers) = text.strip_prefix(WINDOWS_MARK) {
                         let numbers: Vec<&str> = numbers.split(' ').collect();
                         if let ([spilled, filled, switches], true) = (&numbers[..], stats) {
-                            eprintln!(
-                                "janua: windows spilled: {spilled}, filled: {filled}; switches between cores: {switches}"
-                            );
+                            crate::exit::say(&format_args!(
+                                "janua: windows spilled: {spilled}, filled: {filled}; switches between cores: {switches}\n"
+                            ));
                         }
                         own = None;
                         continue;
                     }
                     match text.strip_prefix(EXIT_MARK).and_then(|code| code.parse().ok()) {
                         Some(reported) => code = Some(reported),
-                        None => eprintln!("{text}"),
+                        None => crate::exit::say(&format_args!("{text}\n")),
                     }
                     own = None;
                 }

@@ -36,7 +36,7 @@ fn image() -> Result<Vec<u8>, String> {
             format!("cannot read the kernel image {path} (JANUA_IMAGE_X86_64): {error}")
         }),
         None if IMAGE.is_empty() => {
-            Err("this janua was built without the kernel for the bare machine\n       build it anew: ./janua build".into())
+            Err("this janua holds no kernel for the bare machine: it was built without\n       in the source tree, ./janua boot builds it with that; then copy target/release/janua anew".into())
         }
         None => Ok(IMAGE.to_vec()),
     }
@@ -64,7 +64,7 @@ fn boot_invasive(options: &BootOptions, machine: BootMachine) -> ExitCode {
     let program = match invasive::find(&options.program) {
         Ok(program) => program,
         Err((code, why)) => {
-            eprintln!("janua: {why}");
+            crate::exit::say(&format_args!("janua: {why}\n"));
             return ExitCode::from(code);
         }
     };

@@ -152,7 +152,7 @@ fn converse(child: &mut Child, interactive: bool) -> Result<u8, String> {
     match (status.code(), code) {
         (Some(POWERED_OFF), Some(code)) => Ok(code),
         (None, _) if keyboard.is_some_and(|keyboard| keyboard.has_quit()) => {
-            eprintln!("janua: the machine was ended from the keyboard");
+            crate::exit::say(&format_args!("janua: the machine was ended from the keyboard\n"));
             Ok(ENDED_BY_HAND)
         }
         (Some(code), _) => Err(format!("the machine ended without powering off (QEMU's exit code {code})")),

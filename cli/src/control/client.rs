@@ -254,54 +254,57 @@ pub fn logs(which: &Logs) -> ExitCode {
 
 fn show_log(which: &Logs) -> Result<(), String> {
     let (place, name) = place_of(&which.name)?;
-    let [older, newer] = log::files(&place, &name);
     let mut runs = place.reach(&name)?.is_some();
-    let Ok(mut file) = File::open(&newer) else {
+    let Ok(mut file) = place.read(&name, log::NEWER) else {
         return Err(match runs {
             true => format!("the sandbox {name} has no log: it runs in the foreground"),
             false => format!("there is no sandbox named {name}\n       janua list shows those that run"),
         });
     };
     let mut out = io::stdout().lock();
-    // A reader that closes early has seen what it wanted.
-    let mut copy = |file: &mut File| -> Option<u64> {
+    // How many pieces there were.
+    let mut copy = |file: &mut File| -> io::Result<usize> {
         let mut piece = [0; 16 << 10];
         let mut sum = 0;
         loop {
             match file.read(&mut piece) {
-                Ok(0) | Err(_) => return out.flush().ok().map(|()| sum),
-                Ok(count) => out.write_all(&piece[..count]).ok()?,
+                Ok(0) | Err(_) => return out.flush().map(|()| sum),
+                Ok(count) => out.write_all(&piece[..count])?,
             }
             sum += 1;
         }
     };
-    if let Ok(mut file) = File::open(&older) {
-        copy(&mut file);
-    }
-    while let Some(some) = copy(&mut file) {
-        // What it wrote last, and what it wrote to the next file.
-        if some == 0 && !runs {
-            break;
+    let mut show = || -> io::Result<()> {
+        if let Ok(mut file) = place.read(&name, log::OLDER) {
+            copy(&mut file)?;
         }
-        if !which.follow {
-            break;
-        }
-        if some == 0 {
-            std::thread::sleep(Duration::from_millis(100));
-            runs = place.reach(&name)?.is_some();
-            if let Some(next) = next_file(&file, &newer) {
-                copy(&mut file);
-                file = next;
+        loop {
+            let some = copy(&mut file)?;
+            // What it wrote last, and what it wrote to the next file.
+            if some == 0 && !runs || !which.follow {
+                return Ok(());
+            }
+            if some == 0 {
+                std::thread::sleep(Duration::from_millis(100));
+                runs = matches!(place.reach(&name), Ok(Some(_)));
+                if let Some(next) = next_file(&file, &place, &name) {
+                    copy(&mut file)?;
+                    file = next;
+                }
             }
         }
+    };
+    match show() {
+        // A reader that closes early has seen what it wanted.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write to standard output: {error}")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The file that has taken the place of `old`, if one has.
-fn next_file(old: &File, path: &PathBuf) -> Option<File> {
+fn next_file(old: &File, place: &Place, name: &Name) -> Option<File> {
     use std::os::unix::fs::MetadataExt;
-    let next = File::open(path).ok()?;
+    let next = place.read(name, log::NEWER).ok()?;
     let (old, new) = (old.metadata().ok()?, next.metadata().ok()?);
     ((old.dev(), old.ino()) != (new.dev(), new.ino())).then_some(next)
 }

@@ -44,10 +44,7 @@ pub fn begin() -> Result<Detached, ExitCode> {
             // What has come by then counts.
             let _ = File::from(reading).read_to_end(&mut report);
             Err(match report.split_first() {
-                Some((0, name)) => {
-                    println!("{}", String::from_utf8_lossy(name));
-                    ExitCode::SUCCESS
-                }
+                Some((0, name)) => exit::print(format!("{}\n", String::from_utf8_lossy(name)).as_bytes()),
                 Some((code, _)) => ExitCode::from(*code),
                 None => failed(&"its supervisor has ended"),
             })

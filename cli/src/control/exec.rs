@@ -128,7 +128,7 @@ impl End {
 
     fn report(self) -> Result<ExitCode, String> {
         for text in &self.said {
-            eprint!("{}", printable(text));
+            crate::exit::say(&format_args!("{}", printable(text)));
         }
         let Some(status) = self.status else { return Err(self.why.unwrap_or_default()) };
         Ok(ExitCode::from(match status & 0x7f {

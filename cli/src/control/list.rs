@@ -1,7 +1,6 @@
 //! `janua list`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use rustix::fd::OwnedFd;
@@ -26,9 +25,7 @@ pub fn print(place: Option<&Place>, which: &List) -> ExitCode {
             if which.json { json(&all) } else { table(&all) }
         }
     };
-    // A reader that closes early has seen what it wanted.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    crate::exit::print(text.as_bytes())
 }
 
 /// `None` for one that has ended meanwhile.

@@ -1,11 +1,9 @@
 //! The log of a sandbox in the background: what its programs and janua itself write to standard output and error, as much of it as came
 //! last.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 
 use rustix::fd::OwnedFd;
 
@@ -14,20 +12,14 @@ use super::place::{Name, Place};
 /// A log has two files at most, of this size.
 const SIZE: u64 = 4 << 20;
 
-/// The files of a log, the older first.
-pub fn files(place: &Place, name: &Name) -> [PathBuf; 2] {
-    [place.file(name, "log.1"), place.file(name, "log")]
-}
+/// The files of a log by their kinds.
+pub const OLDER: &str = "log.1";
+pub const NEWER: &str = "log";
 
 pub fn remove(place: &Place, name: &Name) {
-    for file in files(place, name) {
-        let _ = fs::remove_file(file);
+    for kind in [OLDER, NEWER] {
+        place.remove(name, kind);
     }
-}
-
-fn create(path: &PathBuf) -> io::Result<File> {
-    let _ = fs::remove_file(path);
-    File::options().append(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Writes what comes by the pipe to a new log, until nobody has its other end any more. `name` gives the sandbox's name first, and is
@@ -37,8 +29,7 @@ pub fn keep(mut name: UnixStream, pipe: OwnedFd) {
     let Ok(_) = name.read_to_string(&mut given) else { return };
     let (Some(given), Ok(Some(place))) = (Name::parse(&given), Place::find()) else { return };
     remove(&place, &given);
-    let [older, newer] = files(&place, &given);
-    let (Ok(mut log), mut pipe) = (create(&newer), File::from(pipe)) else { return };
+    let (Ok(mut log), mut pipe) = (place.create(&given, NEWER), File::from(pipe)) else { return };
     if name.write_all(&[0]).is_err() {
         return;
     }
@@ -50,9 +41,9 @@ pub fn keep(mut name: UnixStream, pipe: OwnedFd) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return,
         };
-        if size + count as u64 > SIZE && fs::rename(&newer, &older).is_ok() {
+        if size + count as u64 > SIZE && place.rename(&given, NEWER, OLDER).is_ok() {
             size = 0;
-            if let Ok(next) = create(&newer) {
+            if let Ok(next) = place.create(&given, NEWER) {
                 log = next;
             }
         }

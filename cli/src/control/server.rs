@@ -157,7 +157,7 @@ impl Server {
         let Some(found) = &self.found else { return };
         while let Ok(socket) = accept_with(&found.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             let user = socket_peercred(&socket).map(|peer| peer.uid);
-            let may = user.is_ok_and(|user| user == geteuid() || user.is_root());
+            let may = user.is_ok_and(|user| user == geteuid());
             if may && channel::announce(socket.as_raw_fd()) {
                 self.clients.push(Client { socket, wants: Wants::Nothing });
             }

@@ -111,7 +111,7 @@ fn working_directory(options: &RunOptions) -> PathBuf {
         return cwd.clone();
     }
     let here = std::env::current_dir().unwrap_or_else(|_| {
-        eprintln!("janua: the working directory is gone; the program starts in /");
+        crate::exit::say(&format_args!("janua: the working directory is gone; the program starts in /\n"));
         PathBuf::from("/")
     });
     match &options.root {
@@ -121,11 +121,11 @@ fn working_directory(options: &RunOptions) -> PathBuf {
             if root.join(inside).is_dir() || under_a_bind(&here, options) {
                 return here;
             }
-            eprintln!(
-                "janua: {} is not inside {}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)",
+            crate::exit::say(&format_args!(
+                "janua: {} is not inside {}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)\n",
                 here.display(),
                 root.display()
-            );
+            ));
             PathBuf::from("/")
         }
     }
@@ -174,13 +174,15 @@ fn texts(options: &RunOptions) -> Vec<BootText> {
 }
 
 /// The signals that the caller ignores (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is
-/// ignored by the runtime of this program: what it was before that has been noted.
+/// ignored by the runtime of this program, and SIGXFSZ by its `main`: what they were before that has been noted.
 fn ignored_signals() -> u64 {
     const SIGPIPE: u64 = 1 << (signal::SIGPIPE - 1);
+    const SIGXFSZ: u64 = 1 << (signal::SIGXFSZ - 1);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & !SIGPIPE
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & !(SIGPIPE | SIGXFSZ)
         | if found::pipe_signal_was_ignored() { SIGPIPE } else { 0 }
+        | if found::file_size_signal_was_ignored() { SIGXFSZ } else { 0 }
 }
 
 /// Whether somebody outside can continue us after a stop: our process group is not orphaned, which is so when one of us in it has

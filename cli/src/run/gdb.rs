@@ -3,13 +3,15 @@
 //!
 //! So nothing of the program runs before gdb has it, a second gdb finds nobody, and the sandbox needs no right to listen.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use janua_personality_outside::linux::{BootDebugger, BootFile, FIRST_PID};
@@ -17,7 +19,7 @@ use janua_platform_host::found;
 use janua_port::HostFd;
 
 use super::relay::Relay;
-use crate::options::Gdb;
+use crate::options::{Gdb, Root, RunOptions};
 
 /// The first argument of a `janua` that serves gdb, inside.
 pub const ARGUMENT: &str = "serve-gdb";
@@ -25,6 +27,57 @@ pub const ARGUMENT: &str = "serve-gdb";
 /// Serves gdb inside a sandbox, about its first program.
 pub fn debug() -> ExitCode {
     ExitCode::from(janua_debug::serve(FIRST_PID))
+}
+
+/// Whether there is no such program, as far as the host's files tell: gdb would be waited for in vain. In doubt there may be one.
+pub fn is_missing(options: &RunOptions) -> bool {
+    let host = options.root == Root::Host;
+    let here = options.cwd.clone().or_else(|| std::env::current_dir().ok().filter(|_| host));
+    let name = options.program.as_bytes();
+    let path = options.environment.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_bytes());
+    let dirs: Vec<&[u8]> = match name.contains(&b'/') {
+        true => vec![b""],
+        // As the kernel looks it up.
+        false => path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin").split(|byte| *byte == b':').collect(),
+    };
+    dirs.into_iter().all(|dir| {
+        let place = Path::new(OsStr::from_bytes(dir)).join(OsStr::from_bytes(name));
+        let place = if place.is_absolute() { Some(place) } else { here.as_ref().map(|here| here.join(place)) };
+        place.is_some_and(|place| is_absent(&place, options))
+    })
+}
+
+/// Whether nothing of that name can be inside.
+fn is_absent(place: &Path, options: &RunOptions) -> bool {
+    const OWN: [&str; 3] = ["/proc", "/dev", "/sys"];
+    let absent = |error: io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let bind = options.binds.iter().rev().find(|bind| place.starts_with(&bind.target));
+    if bind.is_none() && OWN.iter().any(|own| place.starts_with(own)) {
+        return false;
+    }
+    if options.root == Root::Host && options.binds.is_empty() {
+        return fs::metadata(place).is_err_and(absent);
+    }
+    let (mut outside, mut inside) = match (bind, &options.root) {
+        (Some(bind), _) => (bind.source.clone(), bind.target.clone()),
+        (None, Root::Host) => (PathBuf::from("/"), PathBuf::from("/")),
+        (None, Root::Directory(root) | Root::Writable(root)) => (root.clone(), PathBuf::from("/")),
+    };
+    for part in place.strip_prefix(&inside).unwrap_or(place).components() {
+        let Component::Normal(part) = part else { return false };
+        outside.push(part);
+        inside.push(part);
+        if options.binds.iter().any(|bind| bind.target.starts_with(&inside)) {
+            return false;
+        }
+        match fs::symlink_metadata(&outside) {
+            // Where it leads inside is the kernel's to find out.
+            Ok(file) if file.is_symlink() => return false,
+            Ok(_) => {}
+            Err(error) => return absent(error),
+        }
+    }
+    false
 }
 
 /// Waits for gdb, where that is asked for: what the sandbox gets, and the relay to gdb.
@@ -38,7 +91,7 @@ pub fn accept(place: Option<&Gdb>) -> Result<Option<(OwnedFd, Relay)>, String> {
 }
 
 fn waiting(target: &str) {
-    eprintln!("janua: waiting for gdb: target remote {target}");
+    crate::exit::say(&format_args!("janua: waiting for gdb: target remote {target}\n"));
 }
 
 fn at_port(port: u16) -> Result<OwnedFd, String> {

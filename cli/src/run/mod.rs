@@ -56,6 +56,11 @@ pub fn run(options: RunOptions) -> ExitCode {
             "--status-fd {fd}: no such descriptor is open\n       for example --status-fd 3 3>status.json"
         ));
     }
+    if let Some(fd) = allowed.status_fd.filter(|fd| !sandbox::is_writable(*fd)) {
+        return exit::fail(&format!(
+            "--status-fd {fd}: this descriptor cannot be written to\n       for example --status-fd 3 3>status.json"
+        ));
+    }
     let mut detached = match options.detach.then(detach::begin).transpose() {
         Ok(detached) => detached,
         Err(code) => return code,
@@ -90,10 +95,10 @@ fn supervise(options: RunOptions, server: &mut Option<Server>, detached: &mut Op
         Err(why) => return Outcome::fault(why),
     };
     if let Some(why) = unlocked {
-        eprintln!(
+        crate::exit::say(&format_args!(
             "janua: no jail ({why}): a hostile program can take over its kernel, and reaches what `janua doctor` lists; \
-             --jail none runs without this line"
-        );
+             --jail none runs without this line\n"
+        ));
     }
     if let Some(Err(why)) = detached.as_mut().map(|detached| detached.redirect(server)) {
         return Outcome::fault(why);
@@ -118,6 +123,10 @@ fn run_in(
     detached: &mut Option<Detached>,
 ) -> Result<Outcome, Box<Outcome>> {
     let failed = |why: String| Box::new(Outcome::fault(why));
+    if options.gdb.is_some() && gdb::is_missing(options) {
+        let why = format!("{}: there is no such program inside the sandbox", options.program.to_string_lossy());
+        return Err(Box::new(Outcome::not_begun(exit::NOT_FOUND, why)));
+    }
     // It ends when the sandbox has.
     let (gdb, _relay) = gdb::accept(options.gdb.as_ref()).map_err(failed)?.unzip();
     let config = match options.personality {
@@ -258,7 +267,7 @@ fn watch(
 fn lost(pid: i32, signal: i32) -> Outcome {
     let used = janua_platform_host::sandbox::used_by_children();
     if limits::is_time(signal, used.user + used.system) {
-        eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
+        crate::exit::say(&format_args!("janua: the host's limit of processor time (ulimit -t) ended the sandbox\n"));
         return Outcome::ended(limits::KILLED);
     }
     let how = match signal {

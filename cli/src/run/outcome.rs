@@ -147,14 +147,20 @@ impl Outcome {
     /// Reports on standard error and to the status descriptor how it ended: the exit code.
     pub fn report(&self, allowed: &Allowed, wall: Duration) -> ExitCode {
         if let Some(why) = &self.fault {
-            eprintln!("janua: {why}");
+            crate::exit::say(&format_args!("janua: {why}\n"));
         }
         if !self.met.is_empty() {
             let all: Vec<&str> = self.met.iter().map(|met| met.text.as_str()).collect();
-            eprintln!("janua: limit met: {}; `janua run --help` explains how to set it", all.join(", "));
+            crate::exit::say(&format_args!(
+                "janua: limit met: {}; `janua run --help` explains how to set it\n",
+                all.join(", ")
+            ));
         }
         if let Some(fd) = allowed.status_fd {
-            sandbox::write_to(fd, self.json(wall).as_bytes());
+            if let Err(errno) = sandbox::write_to(fd, self.json(wall).as_bytes()) {
+                let error = std::io::Error::from_raw_os_error(errno);
+                crate::exit::say(&format_args!("janua: --status-fd {fd}: cannot write how it ended: {error}\n"));
+            }
         }
         ExitCode::from(self.code)
     }

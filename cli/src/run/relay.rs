@@ -57,7 +57,7 @@ pub fn relay() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("janua: --gdb: {error}: the connection to gdb is ended");
+            crate::exit::say(&format_args!("janua: --gdb: {error}: the connection to gdb is ended\n"));
             ExitCode::FAILURE
         }
     }

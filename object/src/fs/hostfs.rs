@@ -47,6 +47,9 @@ const CACHED_PART: usize = 16;
 
 const COPIES: u8 = 1;
 
+/// Of [`HostInode::no_exec`]: it is so.
+const NO_EXEC: u8 = 1;
+
 /// How the host walks for us: never out of the directory, never through a link.
 const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Resolve::NO_MAGICLINKS.bits();
 
@@ -215,6 +218,8 @@ pub struct HostInode {
     /// be gone.
     several_names: AtomicBool,
     fds: Mutex<Fds>,
+    /// Whether the host runs nothing that is there: 0 as long as nobody has asked, or [`NO_EXEC`] or not.
+    no_exec: AtomicU8,
     /// The host's own /proc: shown empty, since it shows the processes that carry the sandbox and reaches into them.
     hidden: bool,
     /// Held while something is written behind the end.
@@ -341,6 +346,7 @@ impl HostInode {
             place: Mutex::new(Place { dir, name }),
             several_names: AtomicBool::new(false),
             fds: Mutex::default(),
+            no_exec: AtomicU8::new(0),
             hidden,
             append: Mutex::new(()),
             fifo: Slot::new(),
@@ -464,6 +470,23 @@ impl HostInode {
         let inode = HostInode::make(&self.shared, stat, dir, Arc::from(name), hidden)?;
         known.insert((stat.dev, stat.ino), Arc::downgrade(&inode));
         Ok(inode)
+    }
+
+    /// Whether the mount of the host's that the file is on runs nothing (noexec), asked for once. A file that cannot be reached any
+    /// more runs nothing either.
+    pub fn on_no_exec(&self) -> bool {
+        // Of the words of `struct statfs`, and in that.
+        const FLAGS: usize = 10;
+        const ST_NOEXEC: u64 = 8;
+        match self.no_exec.load(Ordering::Relaxed) {
+            0 => {
+                let Ok(words) = self.any_fd().and_then(|fd| self.host().statfs(fd.fd())) else { return true };
+                let no_exec = words[FLAGS] & ST_NOEXEC != 0;
+                self.no_exec.store(if no_exec { NO_EXEC } else { NO_EXEC + 1 }, Ordering::Relaxed);
+                no_exec
+            }
+            known => known == NO_EXEC,
+        }
     }
 
     /// Calls `emit` with inode number, DT_* kind and name of each entry, "." and ".." left out, until it returns false.

@@ -210,7 +210,7 @@ impl Mm {
         if shared && access == flags::O_RDWR && file.file_flags().contains(FileFlags::APPEND) {
             return Err(Errno::EACCES);
         }
-        if file.path.as_ref().is_some_and(|path| path.mount.flags().contains(MountFlags::NOEXEC)) {
+        if file.path.as_ref().is_some_and(|path| path.mount_flags().contains(MountFlags::NOEXEC)) {
             if prot.exec {
                 return Err(Errno::EPERM);
             }

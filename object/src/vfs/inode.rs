@@ -226,6 +226,11 @@ pub trait Inode: Send + Sync + Any {
     fn set_flags(&self, _flags: FileFlags) -> Result<()> {
         Err(Errno::ENOTTY)
     }
+    /// Whether the file system that it comes from is mounted to run nothing, whatever the mount says by which it is reached here: below
+    /// an overlay or a bind there may be several of the host's.
+    fn no_exec(&self) -> bool {
+        false
+    }
     /// It has been read: where access times are kept here, that of the file is now; if `relative`, only when the one before is no
     /// later than the last change, or a day old.
     fn accessed(&self, _relative: bool) {}

@@ -311,7 +311,7 @@ fn sticky_create(dir: &Path, perm: &crate::vfs::Perm, cred: &Cred, kind: FileKin
 
 /// Whether a file may be run: a regular file with an execute bit the caller has, on a mount that allows it. EACCES.
 pub fn may_execute(path: &Path, cred: &Cred) -> Result<()> {
-    if path.dentry.kind() != FileKind::Regular || path.mount.flags().contains(MountFlags::NOEXEC) {
+    if path.dentry.kind() != FileKind::Regular || path.mount_flags().contains(MountFlags::NOEXEC) {
         return Err(Errno::EACCES);
     }
     access::check(&path.inode().perm()?, cred, EXEC)

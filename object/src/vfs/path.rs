@@ -68,6 +68,12 @@ impl Path {
         &self.dentry.inode
     }
 
+    /// The flags of the mount, and what the file's own file system adds to them.
+    pub fn mount_flags(&self) -> MountFlags {
+        let flags = self.mount.flags();
+        if self.inode().no_exec() { flags | MountFlags::NOEXEC } else { flags }
+    }
+
     /// What is here has been read: its access time follows, as the mount wants it.
     pub fn accessed(&self) {
         let flags = self.mount.flags();

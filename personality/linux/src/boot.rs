@@ -229,7 +229,7 @@ fn reason(errno: Errno) -> String {
     let text = match errno {
         Errno::ENOENT => "no such file or directory (or its interpreter is missing) inside the sandbox",
         Errno::ENOTDIR => "part of its path is not a directory",
-        Errno::EACCES => "permission denied: not an executable file",
+        Errno::EACCES => "permission denied: not an executable file, or on a file system mounted noexec",
         Errno::ENOEXEC => "not a program this kernel can run: it takes x86-64 ELF files and #! scripts",
         Errno::ELOOP => "too many symbolic links, or scripts that run scripts",
         Errno::E2BIG => "argument list and environment are too long",

@@ -48,7 +48,7 @@ macro_rules! with_generic {
             461 lsm_list_modules() => missing, home, Missing("there are no security modules");
             462 mseal() => missing, home, Missing("mappings cannot be sealed");
             463 setxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::setxattrat, fs, Full;
-            464 getxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::getxattrat, fs, Full;
+            464 getxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::getxattrat, fs, Partial("security.* is not found of a host's file that the user may not open, nor of its links and devices");
             465 listxattrat(dir: DirFd, path: UserStr, flags: AtFlags, list: UserPtr<u8>, size: usize) => plain fs::xattr::listxattrat, fs, Full;
             466 removexattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr) => plain fs::xattr::removexattrat, fs, Full;
             467 open_tree_attr() => missing, home, Missing("mounts are made with mount(2)");

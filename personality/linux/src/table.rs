@@ -230,8 +230,8 @@ with_generic! {
     188 setxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::setxattr, fs, Full;
     189 lsetxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::lsetxattr, fs, Full;
     190 fsetxattr(fd: Fd, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::fsetxattr, fs, Full;
-    191 getxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::getxattr, fs, Full;
-    192 lgetxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::lgetxattr, fs, Full;
+    191 getxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::getxattr, fs, Partial("security.* is not found of a host's file that the user may not open, nor of its links and devices");
+    192 lgetxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::lgetxattr, fs, Partial("security.* is not found of a host's file that the user may not open, nor of its links and devices");
     193 fgetxattr(fd: Fd, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::fgetxattr, fs, Full;
     194 listxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::listxattr, fs, Full;
     195 llistxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::llistxattr, fs, Full;

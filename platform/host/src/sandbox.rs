@@ -346,9 +346,7 @@ fn next_ended() -> Option<i32> {
 impl Sandbox {
     /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
-        // A file beyond the host's limit is EFBIG then, which has a message; a program inside has signals of its own.
-        // SAFETY: plain words.
-        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        crate::found::ignore_file_size_signal();
         memory::map_memory()?;
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
         let (entry, segments) = memory::load(setup.image)?;
@@ -601,6 +599,13 @@ pub fn is_open(fd: i32) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
 }
 
+/// Whether this is an open descriptor that can be written to.
+pub fn is_writable(fd: i32) -> bool {
+    // SAFETY: plain words.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_ACCMODE != libc::O_RDONLY && flags & libc::O_PATH == 0
+}
+
 /// Closes descriptors by number, which nobody here uses any more.
 pub fn close(fds: impl IntoIterator<Item = i32>) {
     for fd in fds {
@@ -609,15 +614,17 @@ pub fn close(fds: impl IntoIterator<Item = i32>) {
     }
 }
 
-/// Writes all of it to a descriptor by number, giving up on errors.
-pub fn write_to(fd: i32, mut bytes: &[u8]) {
+/// Writes all of it to a descriptor by number. The error is errno's.
+pub fn write_to(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
     while !bytes.is_empty() {
         // SAFETY: a slice of ours.
         let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
             Ok(count) if count > 0 => bytes = &bytes[count..],
             Err(_) if crate::errno() == libc::EINTR => {}
-            _ => return,
+            Ok(_) => return Err(libc::EIO),
+            Err(_) => return Err(crate::errno()),
         }
     }
+    Ok(())
 }

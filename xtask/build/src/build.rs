@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use crate::packages::{self, Need};
 use crate::toolchain::{TARGET, TARGET_SPARC, Toolchain};
@@ -66,6 +66,15 @@ pub fn image() -> Result<Image, String> {
     build("linux", "linux", LINUX_FLAGS)
 }
 
+/// Builds both linux kernel images, at once: while one is linked the other can be compiled.
+fn images_linux() -> Result<[Image; 2], String> {
+    packages::ensure(Need::Build)?;
+    let images = ["linux", "linux-l4"];
+    let linked = Linked { platform: "linux", images: &images, flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
+    build_with(&Toolchain::find()?, &workspace::target().join("image"), profile(), &linked)?;
+    Ok(images.map(|image| linked.image(&workspace::target().join("image"), profile(), image)))
+}
+
 /// Builds the linux kernel image of the personality `l4v2`.
 pub fn image_l4() -> Result<Image, String> {
     build("linux", "linux-l4", LINUX_FLAGS)
@@ -87,52 +96,69 @@ fn build(platform: &str, image: &str, flags: &[&str]) -> Result<Image, String> {
         "leon3" => (Toolchain::find_sparc()?, TARGET_SPARC, "sparc64-linux-gnu-strip"),
         _ => (Toolchain::find()?, TARGET, "strip"),
     };
-    build_with(&toolchain, &workspace::target().join("image"), profile(), &Linked { platform, image, flags, triple, strip })
+    let (linked, dir) = (Linked { platform, images: &[image], flags, triple, strip }, workspace::target().join("image"));
+    build_with(&toolchain, &dir, profile(), &linked)?;
+    Ok(linked.image(&dir, profile(), image))
 }
 
 /// The linux image by a compiler of one's choice, in a directory of its own, quick to build.
 pub fn image_with(toolchain: &Toolchain, dir: &Path) -> Result<Image, String> {
-    let linked = Linked { platform: "linux", image: "linux", flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
-    build_with(toolchain, dir, "image-fast", &linked)
+    let linked = Linked { platform: "linux", images: &["linux"], flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
+    build_with(toolchain, dir, "image-fast", &linked)?;
+    Ok(linked.image(dir, "image-fast", "linux"))
 }
 
-/// What the image of a platform is linked as.
+/// What images of a platform are linked as.
 struct Linked<'a> {
     platform: &'a str,
-    /// Its name among those of the platform, behind `janua-`.
-    image: &'a str,
+    /// Their names among those of the platform, behind `janua-`.
+    images: &'a [&'a str],
     flags: &'a [&'a str],
     triple: &'a str,
     /// The program that takes out line tables.
     strip: &'a str,
 }
 
-fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<'_>) -> Result<Image, String> {
-    let Linked { platform, image, flags, triple, strip } = *linked;
-    // A directory each: the two are compiled with different flags, and would displace each other's libraries.
-    let target = if platform == "linux" { dir.to_path_buf() } else { dir.join(format!("for-{platform}")) };
-    let name = format!("janua-{image}");
-    let full = target.join(triple).join(profile).join(&name);
-    if !full.exists() {
-        eprintln!("janua: building the {image} kernel image with {}", toolchain.describe());
+impl Linked<'_> {
+    /// A directory each: the platforms are compiled with different flags, and would displace each other's libraries.
+    fn target(&self, dir: &Path) -> PathBuf {
+        if self.platform == "linux" { dir.to_path_buf() } else { dir.join(format!("for-{}", self.platform)) }
+    }
+
+    /// The files of one of them.
+    fn image(&self, dir: &Path, profile: &str, image: &str) -> Image {
+        let name = format!("janua-{image}");
+        Image { full: self.target(dir).join(self.triple).join(profile).join(&name), embedded: dir.join(&name) }
+    }
+}
+
+fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<'_>) -> Result<(), String> {
+    let Linked { platform, images, flags, strip, .. } = *linked;
+    let names = images.join(" and ");
+    if images.iter().any(|image| !linked.image(dir, profile, image).full.exists()) {
+        eprintln!("janua: building the {names} kernel image with {}", toolchain.describe());
     }
     let mut flags = flags.to_vec();
     if platform == "linux" && toolchain.takes(COPIES) {
         flags.push(COPIES);
     }
     let mut cargo = toolchain.cargo(&flags);
-    cargo.args(["--package", &format!("janua-image-{platform}"), "--bin", &name]);
-    cargo.args(["--profile", profile, "--target-dir"]).arg(&target);
-    let what = format!("building the {image} kernel image");
-    process::step(&format!("image-{image}"), &what, &mut cargo)?;
+    cargo.args(["--package", &format!("janua-image-{platform}")]);
+    for image in images {
+        cargo.args(["--bin", &format!("janua-{image}")]);
+    }
+    cargo.args(["--profile", profile, "--target-dir"]).arg(linked.target(dir));
+    process::step(&format!("image-{}", images[0]), &format!("building the {names} kernel image"), &mut cargo)?;
 
-    let embedded = dir.join(&name);
-    let stripped = dir.join(format!("{name}.new"));
-    let mut strip = Command::new(strip);
-    strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&full);
-    process::step("strip", "taking the line tables out of the kernel image", &mut strip)?;
-    replace(&stripped, &embedded).map_err(|e| format!("{}: {e}", embedded.display()))?;
-    Ok(Image { full, embedded })
+    for image in images {
+        let Image { full, embedded } = linked.image(dir, profile, image);
+        let stripped = dir.join(format!("janua-{image}.new"));
+        let mut strip = Command::new(strip);
+        strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&full);
+        process::step("strip", "taking the line tables out of the kernel image", &mut strip)?;
+        replace(&stripped, &embedded).map_err(|e| format!("{}: {e}", embedded.display()))?;
+    }
+    Ok(())
 }
 
 /// `build` with these arguments.
@@ -157,7 +183,12 @@ pub fn command(args: &[String]) -> Result<(), String> {
 
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
-    let (image, l4) = (image()?, image_l4()?);
+    let [image, l4] = thread::scope(|scope| {
+        let beside = (!janua().exists()).then(|| scope.spawn(crates_of_the_command));
+        let images = images_linux();
+        beside.map(|beside| beside.join());
+        images
+    })?;
     // The command embeds them.
     user::build(&user::X86_64)?;
     user::build_l4()?;
@@ -173,6 +204,16 @@ pub fn all() -> Result<Image, String> {
     cargo.arg("--").args(COMMAND_FLAGS);
     process::step("janua", "building the command", &mut cargo)?;
     Ok(image)
+}
+
+/// The first time, builds the crates that the command is made of beside the kernel: one build alone leaves processors idle, which works
+/// through its crates one after the other and then links. The command itself waits for the images, so that it fails here for want of one.
+fn crates_of_the_command() {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--release", "--keep-going", "--package", "janua", "--bin", "janua"]);
+    cargo.env("JANUA_IMAGE_LINUX", "/nonexistent/made-later");
+    // What else fails will fail again, with its message.
+    let _ = process::step("janua-crates", "building the crates of the command", &mut cargo);
 }
 
 /// The built command.

@@ -2,12 +2,18 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use crate::workspace;
 
-/// Runs `command` as the step `name`. Its output goes to `target/log/NAME.log` and is shown only when it fails.
+/// How often a step that goes on is reported.
+const REPORTED: Duration = Duration::from_secs(30);
+
+/// Runs `command` as the step `name`. Its output goes to `target/log/NAME.log` and is shown only when it fails, or with JANUA_VERBOSE at once.
 pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String> {
     let dir = workspace::target().join("log");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -15,7 +21,13 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
     let log = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let err = log.try_clone().map_err(|e| format!("{}: {e}", path.display()))?;
     let began = Instant::now();
-    let status = command.stdin(Stdio::null()).stdout(log).stderr(err).status();
+    command.stdin(Stdio::null());
+    if std::env::var_os("JANUA_VERBOSE").is_some_and(|value| value != "0") {
+        command.stdout(output_to_stderr());
+    } else {
+        command.stdout(log).stderr(err);
+    }
+    let status = watched(what, command, began, &path);
     let text = || String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
     match status {
         Ok(status) if status.success() => {
@@ -28,6 +40,28 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
         Ok(status) => Err(format!("{what} failed ({status})\n{}\n{what} failed; this text is in {}", text(), path.display())),
         Err(e) => Err(format!("{what}: {}: {e}", command.get_program().to_string_lossy())),
     }
+}
+
+/// Runs a command, and reports now and then that it goes on and what it has come to.
+fn watched(what: &str, command: &mut Command, began: Instant, log: &Path) -> io::Result<ExitStatus> {
+    let (over, ended) = channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while ended.recv_timeout(REPORTED) == Err(RecvTimeoutError::Timeout) {
+                let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+                eprintln!("janua: {what}: {} s so far{}", began.elapsed().as_secs(), last_crate(&text));
+            }
+        });
+        let status = command.status();
+        drop(over);
+        status
+    })
+}
+
+/// The crate that cargo has come to.
+fn last_crate(log: &str) -> String {
+    let name = log.lines().rev().find_map(|line| line.trim_start().strip_prefix("Compiling ")?.split(' ').next());
+    name.map(|name| format!(", at {name}")).unwrap_or_default()
 }
 
 /// Begins anew with all signals at their default when some are ignored, as under nohup(1), and with no open files but the standard
@@ -71,4 +105,15 @@ pub fn on_path(program: &str) -> bool {
 pub fn output_to_stderr() -> Stdio {
     use std::os::fd::AsFd;
     std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_crate;
+
+    #[test]
+    fn what_cargo_is_at() {
+        assert_eq!(last_crate("   Compiling a v1.0.0\n   Compiling b-c v0.1.0 (/x)\nwarning: y\n"), ", at b-c");
+        assert_eq!(last_crate(""), "");
+    }
 }

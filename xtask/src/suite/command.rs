@@ -128,6 +128,9 @@ const CASES: &[Case] = &[
     ),
     case("personality-not-built", &["run", "--personality", "pal", "--", "true"], 125, Is(""), &["pal", "not built"]),
     case("bind-of-nothing", &["run", "--bind", "/no/such", "--", "true"], 125, Is(""), &["--bind /no/such"]),
+    case("bind-of-a-colon", &["run", "--bind", "/co:lon", "--", "true"], 125, Is(""), &["--bind /co", "written \\:"]),
+    case("gdb-of-nothing", &["run", "--gdb", "0", "--", "./no-such-program"], 127, Is(""), &["./no-such-program"]),
+    case("gdb-of-no-name", &["run", "--gdb", "0", "--", "no-such-program"], 127, Is(""), &["no-such-program"]),
     case("root-of-nothing", &["run", "--root", "/no/such", "--", "true"], 125, Is(""), &["--root /no/such"]),
     case("root-no-directory", &["run", "--root", "/etc/passwd", "--", "true"], 125, Is(""), &["not a directory"]),
     case("no-program", &["run", "--"], 125, Is(""), &["PROGRAM"]),
@@ -157,7 +160,13 @@ const CASES: &[Case] = &[
     case("symbols-unwritable", &["symbols", "--elf", "/no/such/x"], 125, Is(""), &["cannot write /no/such/x"]),
     case("unknown-command", &["rnu", "--", "true"], 2, Is(""), &["rnu"]),
     case("unknown-option-of-support", &["support", "--al"], 2, Is(""), &["--al"]),
-    case("doctor", &["doctor"], 0, Holds(&["call", "sud", "seccomp", "jail"]), &[]),
+    case(
+        "doctor",
+        &["doctor"],
+        0,
+        Holds(&["call", "sud", "seccomp", "jail", "--personality invasive", "--personality l4v2"]),
+        &[],
+    ),
     case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "tasks", "scale", "Examples:"]), &[]),
     case("bench-list", &["bench", "calls", "--list"], 0, Holds(&["fork-exec-wait", "memory-100"]), &[]),
     case("bench-tasks-list", &["bench", "tasks", "--list"], 0, Holds(&["task0-memory", "task5-disk"]), &[]),
@@ -191,6 +200,10 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     for (name, test) in [
         ("completion-script-parses", completion_script_parses as fn() -> Result<(), String>),
         ("closed-output", closed_output),
+        ("full-output", full_output),
+        ("status-descriptor", status_descriptor),
+        ("launcher-refusals", launcher_refusals),
+        ("line-ends", line_ends),
         ("no-jail-is-said", no_jail_is_said),
         ("a-jail-is-chosen", a_jail_is_chosen),
         ("launcher", launcher),
@@ -386,6 +399,75 @@ fn closed_output() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Runs a shell script with `$J`, the command: its output, which must be this.
+fn script_says(script: &str, want: &str) -> Result<(), String> {
+    let line = format!("J='{}'\n{script}", build::janua().display());
+    let output = call(Command::new("bash").args(["-c", &line]), "")?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if said == want { Ok(()) } else { Err(format!("{script}\nit says:\n{said}\nnot:\n{want}")) }
+}
+
+/// What cannot be written is noticed, whatever should have been; a message that cannot be written changes no exit code.
+fn full_output() -> Result<(), String> {
+    let commands = [
+        "support",
+        "doctor",
+        "list",
+        "completions bash",
+        "--help",
+        "--version",
+        "symbols",
+        "bench calls --list",
+        "bench tasks --list",
+    ];
+    for command in commands {
+        script_says(
+            &format!("$J {command} 2>&1 >/dev/full; echo $?"),
+            "janua: cannot write to standard output: No space left on device (os error 28)\n125\n",
+        )?;
+    }
+    script_says("$J run --bind /no/such -- true 2>/dev/full; echo $?", "125\n")?;
+    // Its message is beyond the limit of the file it goes to.
+    let script = "f=$(mktemp); head -c 4096 /dev/zero >$f; (ulimit -f 1; $J run --bind /no/such -- true 2>>$f); echo $?; rm $f";
+    script_says(script, "125\n")
+}
+
+/// A descriptor that cannot be written to is refused before the program runs.
+fn status_descriptor() -> Result<(), String> {
+    let run = "$J run --jail none --status-fd 3 -- sh -c 'echo ran'";
+    let refused =
+        "janua: --status-fd 3: this descriptor cannot be written to\n       for example --status-fd 3 3>status.json\n125\n";
+    script_says(&format!("{run} 2>&1 3</dev/null; echo $?"), refused)?;
+    let lost = "ran\njanua: --status-fd 3: cannot write how it ended: No space left on device (os error 28)\n0\n";
+    script_says(&format!("{run} 2>&1 3>/dev/full; echo $?"), lost)
+}
+
+/// What the launcher cannot do it reports, with what to do about it and exit code 125.
+fn launcher_refusals() -> Result<(), String> {
+    let root = workspace::root().display();
+    let told = |script: &str, words: &[&str]| {
+        let output = call(Command::new("bash").args(["-c", script]), "")?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let fine = output.status.code() == Some(125) && words.iter().all(|word| said.contains(word));
+        if fine { Ok(()) } else { Err(format!("{script}\n{}\n{said}", output.status)) }
+    };
+    told(
+        &format!("env -i PATH=/nonexistent CARGO_TARGET_DIR=/nonexistent/x {root}/janua run -- true"),
+        &["cargo", "rustup.rs"],
+    )?;
+    told(&format!("CARGO_TARGET_DIR=/proc/nothing {root}/janua build"), &["cannot write to /proc/nothing", "CARGO_TARGET_DIR="])
+}
+
+/// Scripts run in a clone by somebody whose git changes the ends of lines.
+fn line_ends() -> Result<(), String> {
+    let root = workspace::root().display();
+    let script = format!(
+        "set -e; d=$(mktemp -d); cd $d; git init -q .; cp {root}/.gitattributes {root}/janua .; git config core.autocrlf true; git add .; rm janua\n\
+         git checkout -q -- janua; if grep -q $'\\r' janua; then echo changed; else echo whole; fi; rm -rf $d"
+    );
+    script_says(&script, "whole\n")
 }
 
 /// The launcher works from any directory and through a symbolic link, and adds nothing of its own.

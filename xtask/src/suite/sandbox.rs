@@ -4,6 +4,7 @@
 mod apart;
 mod ends;
 mod gdb;
+mod hostfiles;
 mod places;
 mod ring;
 mod running;
@@ -95,6 +96,9 @@ const TESTS: &[Test] = &[
     ("sandbox/running_supervisor_killed", running::supervisor_killed),
     ("sandbox/other_user", running::other_user),
     ("sandbox/garbage_in_the_channel", running::garbage),
+    ("sandbox/no_exec", hostfiles::no_exec),
+    ("sandbox/unreadable_files", hostfiles::unreadable),
+    ("sandbox/planted_links", hostfiles::planted),
 ];
 
 /// The names of all tests, as the skip list writes them.

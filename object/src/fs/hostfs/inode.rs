@@ -91,6 +91,10 @@ impl Inode for HostInode {
         Ok(())
     }
 
+    fn no_exec(&self) -> bool {
+        self.on_no_exec()
+    }
+
     fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         Ok(self.child(name)?)
     }

@@ -136,6 +136,10 @@ impl Inode for Node {
         Ok(())
     }
 
+    fn no_exec(&self) -> bool {
+        self.on_no_exec()
+    }
+
     fn accessed(&self, relative: bool) {
         self.note_access(relative);
     }

@@ -157,6 +157,8 @@ pub struct Node {
     linkable: AtomicBool,
     /// All three execute bits are set. Written with `meta` locked.
     open_to_all: AtomicBool,
+    /// Made in a directory of which [`Node::on_no_exec`] holds.
+    no_exec: AtomicBool,
     busy: Busy,
 }
 
@@ -207,6 +209,7 @@ impl Node {
             place: Mutex::new(None),
             linkable: AtomicBool::new(false),
             open_to_all: AtomicBool::new(mode & 0o111 == 0o111),
+            no_exec: AtomicBool::new(false),
             busy: Busy::new(),
         })
     }
@@ -245,6 +248,7 @@ impl Node {
             place: Mutex::new(place),
             linkable: AtomicBool::new(false),
             open_to_all: AtomicBool::new(attr.mode & 0o111 == 0o111),
+            no_exec: AtomicBool::new(false),
             busy: Busy::new(),
         }))
     }
@@ -448,7 +452,17 @@ impl Node {
         };
         let node = Node::make(&self.shared, mode, rdev, cred.fsuid, gid, body);
         node.meta.lock().flags = dir.flags & FileFlags::INHERITED;
+        node.no_exec.store(self.on_no_exec(), Ordering::Relaxed);
         Ok(node)
+    }
+
+    /// Whether it is, or was made, where the host runs nothing (noexec): what is written there stays in memory, and would not run on
+    /// the host either.
+    fn on_no_exec(&self) -> bool {
+        match &self.lower {
+            Some(lower) => lower.inode.on_no_exec(),
+            None => self.no_exec.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -269,7 +269,8 @@ fn mount_one(vfs: &Vfs, boot: &Itself, root: Path, mount: &BootMount) -> Result<
             (vfs.fs_type(kind)?.mount(vfs, boot, kind, options)?, kind.to_vec())
         }
     };
-    let new = vfs.new_mount(fs, &source, flags(mount));
+    let own = if fs.root().no_exec() { MountFlags::NOEXEC } else { MountFlags::empty() };
+    let new = vfs.new_mount(fs, &source, flags(mount) | own);
     let at = find_or_make(vfs, boot, &root, &mount.target, new.root.is_dir())?;
     vfs.attach(&new, &at)
 }

@@ -145,7 +145,7 @@ fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<impl Layout<Statfs>>)
         fsid: stat.fsid,
         namelen: stat.name_max as i64,
         frsize: stat.block_size as i64,
-        flags: i64::from(path.mount.flags().bits()) | ST_VALID,
+        flags: i64::from(path.mount_flags().bits()) | ST_VALID,
         spare: [0; 4],
     };
     out.store(thread.user(), &statfs)
@@ -186,7 +186,7 @@ pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: 
         let cred = Arc::make_mut(&mut cred);
         (cred.fsuid, cred.fsgid, cred.cap_effective) = real;
     }
-    if mode & access::EXEC != 0 && found.dentry.kind() == FileKind::Regular && found.mount.flags().contains(MountFlags::NOEXEC)
+    if mode & access::EXEC != 0 && found.dentry.kind() == FileKind::Regular && found.mount_flags().contains(MountFlags::NOEXEC)
     {
         return Err(Errno::EACCES);
     }

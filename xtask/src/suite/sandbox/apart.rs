@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_memory", memory),
     ("sandbox/apart_moved_ranges", moved_ranges),
     ("sandbox/apart_memory_used_up", memory_used_up),
+    ("sandbox/apart_no_exec", super::hostfiles::no_exec),
     ("sandbox/apart_pause", super::running::pause),
     ("sandbox/apart_stats", super::running::stats),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),

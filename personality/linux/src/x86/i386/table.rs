@@ -277,8 +277,8 @@ with_generic! {
     226 setxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::setxattr, fs, Full;
     227 lsetxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::lsetxattr, fs, Full;
     228 fsetxattr(fd: Fd, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::fsetxattr, fs, Full;
-    229 getxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::getxattr, fs, Full;
-    230 lgetxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::lgetxattr, fs, Full;
+    229 getxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::getxattr, fs, Partial("security.* is not found of a host's file that the user may not open, nor of its links and devices");
+    230 lgetxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::lgetxattr, fs, Partial("security.* is not found of a host's file that the user may not open, nor of its links and devices");
     231 fgetxattr(fd: Fd, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::fgetxattr, fs, Full;
     232 listxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::listxattr, fs, Full;
     233 llistxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::llistxattr, fs, Full;
