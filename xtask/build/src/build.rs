@@ -70,6 +70,11 @@ pub fn image_l4() -> Result<Image, String> {
     build("linux", "linux-l4", LINUX_FLAGS)
 }
 
+/// Builds the linux kernel image of the personality `pal`.
+pub fn image_pal() -> Result<Image, String> {
+    build("linux", "linux-pal", LINUX_FLAGS)
+}
+
 /// Builds the kernel image for the bare x86_64 machine.
 pub fn image_x86_64() -> Result<Image, String> {
     build("x86_64", "x86_64", X86_64_FLAGS)
@@ -156,17 +161,18 @@ pub fn command(args: &[String]) -> Result<(), String> {
 
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
-    let (image, l4) = (image()?, image_l4()?);
+    let (image, l4, pal) = (image()?, image_l4()?, image_pal()?);
     // The command embeds them.
     user::build(&user::X86_64)?;
     user::build_l4()?;
+    user::build_pal("user/libpal/programs", "bin")?;
     let mut plugin = workspace::cargo();
     plugin.args(["build", "--release", "--package", "janua-tlb"]);
     process::step("janua-tlb", "building the plugin that models a TLB", &mut plugin)?;
     let mut cargo = workspace::cargo();
     cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["rustc", "--release", "--package", "janua", "--bin", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
-    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded);
+    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded).env("JANUA_IMAGE_LINUX_PAL", &pal.embedded);
     // `janua bench` reports when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());
     cargo.arg("--").args(COMMAND_FLAGS);
