@@ -6,9 +6,11 @@ fn main() {
     optional("x86_64");
     optional("leon3");
     optional("linux-l4");
+    optional("linux-pal");
     programs("x86_64");
     programs("leon3");
     programs("l4");
+    programs("pal");
     plugin();
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
@@ -39,7 +41,7 @@ fn here() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`, or the programs of L4: a list of names and bytes.
+/// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`, the programs of L4, or those on libpal: a list of names and bytes.
 /// Without them there are none.
 fn programs(machine: &str) {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
@@ -71,7 +73,7 @@ fn plugin() {
     embed("JANUA_TLB_PLUGIN", named.unwrap_or(last));
 }
 
-/// The image for a bare machine, or of the personality `l4v2` for Linux. A command without it reports that when asked for it.
+/// The image for a bare machine, or of the personality `l4v2` or `pal` for Linux. A command without it reports that when asked for it.
 fn optional(image: &str) {
     let name = format!("JANUA_IMAGE_{}", image.to_uppercase().replace('-', "_"));
     println!("cargo::rerun-if-env-changed={name}");

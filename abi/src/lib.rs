@@ -5,4 +5,5 @@
 pub mod invasive;
 pub mod l4v2;
 pub mod linux;
+pub mod pal;
 pub mod ring;

@@ -123,6 +123,7 @@ Examples:
   janua run --memory 256M --pids 50 --time 10s -- ./untrusted
   janua run --personality invasive --tiles 2 --cores 2 -- hello
   janua run --personality l4v2 --module sigma0 --module pingpong
+  janua run --personality pal --manifest hello.manifest -- hello
   janua run --gdb 1234 -- ./program & gdb -ex 'target remote :1234'
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
@@ -136,7 +137,7 @@ pub struct Run {
 
     /// The jail, which locks the kernel's memory while the program runs: pkey, process, none, or auto for the best here; `janua doctor`
     /// reports what is behind it
-    #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = named(&["auto", "pkey", "process", "none"], &[]), hide_possible_values = true)]
+    #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = named(&["auto", "pkey", "process", "none"]), hide_possible_values = true)]
     jail: String,
 
     /// The files at /: host, or a directory of the host
@@ -164,14 +165,19 @@ pub struct Run {
     #[command(flatten)]
     limits: crate::allowance::Allowance,
 
-    /// Which system calls exist: linux; invasive for programs on Janua's system-call library (OctoPOS); or l4v2 for a system of L4, Version 2
-    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive", "l4v2"], &["pal"]), hide_possible_values = true)]
+    /// Which system calls exist: linux; invasive for programs on Janua's system-call library (OctoPOS); l4v2 for a system of L4, Version 2; or pal for
+    /// programs on libpal (Graphene's Platform Adaptation Layer)
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive", "l4v2", "pal"]), hide_possible_values = true)]
     personality: String,
 
     /// l4v2: a program and its arguments, in one word: sigma0 first, the root task last, and between them what the root task is to find in
     /// memory. A name without a slash is one that comes with janua
     #[arg(long = "module", value_name = "PROGRAM [ARGUMENT...]")]
     modules: Vec<OsString>,
+
+    /// pal: what the program may use, and how it begins (docs/pal.md). A program's name without a slash is one that comes with janua
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    manifest: Option<PathBuf>,
 
     /// Tiles of the machine
     #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -227,10 +233,9 @@ pub struct Run {
     command: Vec<OsString>,
 }
 
-/// The names of what is built; those of what is not built yet are let through to a refusal of their own, and are listed nowhere.
-fn named(built: &[&'static str], to_come: &[&'static str]) -> PossibleValuesParser {
-    let built = built.iter().map(|name| PossibleValue::new(*name));
-    PossibleValuesParser::new(built.chain(to_come.iter().map(|name| PossibleValue::new(*name).hide(true))))
+/// The names of what is built.
+fn named(built: &[&'static str]) -> PossibleValuesParser {
+    PossibleValuesParser::new(built.iter().map(|name| PossibleValue::new(*name)))
 }
 
 /// Bytes, from a number that may have a unit. The error is what clap shows.
@@ -320,7 +325,7 @@ impl Run {
             return refuse("the program's name is empty", "give a program after --");
         };
         let personality = match self.personality.as_str() {
-            "linux" | "l4v2" if for_library => {
+            "linux" | "l4v2" | "pal" if for_library => {
                 return refuse(
                     "--tiles, --cores, --library, --answers and --ask-ids are for the personality `invasive`",
                     "add --personality invasive, or leave them out",
@@ -335,12 +340,14 @@ impl Run {
                 answers: self.answers == "on",
                 asks_ids: self.ask_ids,
             }),
-            name => {
-                return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
-            }
+            // clap knows no other names.
+            _ => Personality::Pal,
         };
         if self.away.is_on() && personality != Personality::Linux {
             return refuse(AWAY_OF_LINUX, AT_HOME);
+        }
+        if self.manifest.is_some() && personality != Personality::Pal {
+            return refuse("--manifest is for the personality `pal`", "add --personality pal, or leave --manifest out");
         }
         let gate = crate::gates::named(&self.gate)?;
         let jail = jail(&self.jail)?;
@@ -352,7 +359,7 @@ impl Run {
                 "leave --gate and --jail out",
             );
         }
-        if gate == Some(Gate::Signal) && personality == Personality::Linux {
+        if gate == Some(Gate::Signal) && matches!(personality, Personality::Linux | Personality::Pal) {
             return refuse(
                 "the gate `signal` is for programs on Janua's system-call library",
                 "add --personality invasive, or leave --gate out",
@@ -378,6 +385,7 @@ impl Run {
             program,
             args: command.collect(),
             l4_modules: self.modules,
+            manifest: self.manifest,
             name: self.name.as_deref().map(name).transpose()?,
             detach: self.detach,
             gdb: self.gdb.as_deref().map(|place| gdb(place, personality)).transpose()?,
@@ -623,6 +631,16 @@ mod tests {
     }
 
     #[test]
+    fn picoprocesses_have_manifests() {
+        let pal = |args: &[&str]| parse(&[&["--personality", "pal"], args].concat());
+        let options = pal(&["--manifest", "a.manifest", "--gate", "sud", "--", "hello"]).unwrap();
+        assert_eq!((options.personality, options.manifest), (Personality::Pal, Some("a.manifest".into())));
+        assert!(parse(&["--manifest", "a.manifest", "--", "x"]).unwrap_err().contains("for the personality `pal`"));
+        assert!(pal(&["--tiles", "2", "--", "x"]).unwrap_err().contains("for the personality `invasive`"));
+        assert!(pal(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
+    }
+
+    #[test]
     fn systems_of_l4_run_traced() {
         let two = ["--module", "sigma0", "--module", "pingpong time"];
         let l4 = |args: &[&str]| parse(&[&["--personality", "l4v2"], args].concat());
@@ -688,7 +706,6 @@ mod tests {
     #[test]
     fn what_is_not_built_says_so() {
         assert!(parse(&["--gate", "kvm", "--", "x"]).unwrap_err().contains("not built yet"));
-        assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
         for invasive in
             [&["--library", "vanilla"][..], &["--tiles", "2"], &["--cores", "4"], &["--answers", "off"], &["--ask-ids"]]

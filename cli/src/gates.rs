@@ -17,10 +17,11 @@ const TO_COME: [&str; 3] = ["vdso", "stub", "kvm"];
 const BESIDE: &str = "ring";
 
 /// Which gates each personality has.
-const BY_PERSONALITY: [(&str, &[Gate]); 3] = [
+const BY_PERSONALITY: [(&str, &[Gate]); 4] = [
     ("linux", &[Gate::Call, Gate::Sud, Gate::Seccomp, Gate::Ptrace]),
     ("invasive", &[Gate::Signal, Gate::Call, Gate::Sud, Gate::Seccomp]),
     ("l4v2", &[Gate::Ptrace]),
+    ("pal", &[Gate::Call, Gate::Sud, Gate::Seccomp, Gate::Ptrace]),
 ];
 
 /// The parser of `--gate`.

@@ -126,6 +126,8 @@ pub enum Personality {
     Invasive(Machine),
     /// L4, Version 2.
     L4v2,
+    /// The Platform Adaptation Layer of Graphene.
+    Pal,
 }
 
 /// The machine an invasive application runs on, and how it calls.
@@ -202,6 +204,8 @@ pub struct RunOptions {
     pub args: Vec<OsString>,
     /// The modules of a system of L4: sigma0 first, the root task last.
     pub l4_modules: Vec<OsString>,
+    /// The manifest of a picoprocess.
+    pub manifest: Option<PathBuf>,
     /// What others find the sandbox by.
     pub name: Option<Name>,
     /// It goes on in the background.

@@ -11,21 +11,23 @@ use crate::exit;
 const HEAD: &str = "\
 # System calls
 
-Generated from the tables of calls of the personalities `linux`, `invasive` and `l4v2` (`personality/linux/src/table.rs`, `personality/linux/src/generic.rs`,
-`personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`, `personality/l4v2/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
+Generated from the tables of calls of the personalities `linux`, `invasive`, `l4v2` and `pal` (`personality/linux/src/table.rs`, `personality/linux/src/generic.rs`,
+`personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`, `personality/l4v2/src/table.rs`, `personality/pal/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
 missing call of Linux' returns -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
-number that is not listed does. Of the personality `l4v2` the number is that of the software interrupt less 0x30; others are exceptions. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,
+number that is not listed does. Of the personality `l4v2` the number is that of the software interrupt less 0x30; others are exceptions. Of the personality `pal` the library (`user/libpal`)
+makes the calls, and reports PAL_ERROR_NOTIMPLEMENTED for a number that is not listed. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,
 on the thread that makes it.
 ";
 
 /// The rows that both tables of the personality `linux` end with.
 const GENERIC: &str = include_str!("../../personality/linux/src/generic.rs");
 /// The tables, each with its heading and the source files that declare its rows (`janua_kernel::calls!`).
-const TABLES: [(&str, [&str; 2]); 4] = [
+const TABLES: [(&str, [&str; 2]); 5] = [
     ("x86-64", [include_str!("../../personality/linux/src/table.rs"), GENERIC]),
     ("i386", [include_str!("../../personality/linux/src/x86/i386/table.rs"), GENERIC]),
     ("invasive", [include_str!("../../personality/invasive/src/table.rs"), ""]),
     ("l4v2", [include_str!("../../personality/l4v2/src/table.rs"), ""]),
+    ("pal", [include_str!("../../personality/pal/src/table.rs"), ""]),
 ];
 
 /// One call.
@@ -58,7 +60,7 @@ fn row(source: &'static str) -> Option<Line> {
 }
 
 /// The tables, each with its heading.
-fn tables() -> [(&'static str, Vec<Line>); 4] {
+fn tables() -> [(&'static str, Vec<Line>); 5] {
     TABLES.map(|(heading, sources)| (heading, sources.into_iter().flat_map(str::lines).filter_map(row).collect()))
 }
 
@@ -138,11 +140,12 @@ mod tests {
 
     #[test]
     fn the_rows_that_are_read_are_those_that_are_linked() {
-        let [(_, x86_64), (_, i386), (_, invasive), (_, l4v2)] = tables();
+        let [(_, x86_64), (_, i386), (_, invasive), (_, l4v2), (_, pal)] = tables();
         same(&x86_64, janua_personality_linux::table::ROWS);
         same(&i386, janua_personality_linux::x86::i386::table::ROWS);
         same(&invasive, janua_personality_invasive::table::ROWS);
         same(&l4v2, janua_personality_l4v2::table::ROWS);
+        same(&pal, janua_personality_pal::table::ROWS);
     }
 
     #[test]

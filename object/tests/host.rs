@@ -567,7 +567,7 @@ fn a_file_of_a_bind_that_is_only_looked_at_leaves_nothing_behind() {
     let (sub, len) = beyond("dir/sub/leaf").unwrap();
     fs::rename(world.host.0.join("dir"), world.host.0.join("old")).unwrap();
     fs::create_dir_all(world.host.0.join("dir/sub")).unwrap();
-    world.news();
+    world.events();
     assert!(!sub.leads(b"dir/sub/leaf", len));
     assert_eq!(error(stat("dir/sub/leaf").map(|_| ())), Errno::ENOENT);
     assert_eq!(stat("old/sub/leaf").unwrap().attr.size, 4);
@@ -604,7 +604,7 @@ fn what_was_looked_at_is_opened_as_it_is_by_then() {
         assert_eq!(world.open("dir/inner", flags::O_RDONLY).unwrap().attr().unwrap().kind(), Some(FileKind::Directory));
         fs::remove_dir(world.host.0.join("dir/inner")).unwrap();
         outside(&text);
-        world.news();
+        world.events();
     }
 }
 

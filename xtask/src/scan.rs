@@ -109,8 +109,8 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
             }
         }
     }
-    // The one for L4 has part of what the other for Linux has.
-    let is_part = path.file_name().is_some_and(|name| name == "janua-linux-l4");
+    // Those of the personalities `l4v2` and `pal` have part of what the other for Linux has.
+    let is_part = path.file_name().is_some_and(|name| name == "janua-linux-l4" || name == "janua-linux-pal");
     for exception in audited.iter().zip(needed).filter(|(_, needed)| !needed && !is_part).map(|(a, _)| a) {
         let line = format!("{} needs no exception any more ({})", exception.symbol, exception.reason);
         findings.breaches.push((exception.rule, line));
@@ -210,7 +210,7 @@ impl Functions {
 pub fn command(file: Option<&str>) -> Result<ExitCode, String> {
     let images = match file {
         Some(file) => vec![PathBuf::from(file)],
-        None => vec![build::image()?.full, build::image_l4()?.full, build::image_x86_64()?.full],
+        None => vec![build::image()?.full, build::image_l4()?.full, build::image_pal()?.full, build::image_x86_64()?.full],
     };
     let mut clean = true;
     for image in images {

@@ -31,10 +31,14 @@ pub struct Config {
     pub inherited: Vec<i32>,
 }
 
-/// The configuration of a run. Descriptors opened here stay open: the kernel's first process inherits them.
-///
-/// `gdb` is the connection to a debugger.
+/// The configuration of a run. `gdb` is the connection to a debugger.
 pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String> {
+    let config = boot(options, gdb)?;
+    Ok(of(&config, config.encode()))
+}
+
+/// What the personality `linux` is given, and what is built on it. Descriptors opened here stay open: the kernel's first process inherits them.
+pub fn boot(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<BootConfig, String> {
     let mut config = BootConfig {
         program: bytes(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
@@ -75,6 +79,11 @@ pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String
         ..BootConfig::default()
     };
     config.limits = limits::own();
+    Ok(config)
+}
+
+/// The same with what it needs of the host, in this form for the kernel.
+pub fn of(config: &BootConfig, encoded: Vec<u8>) -> Config {
     let shown = config.mounts.iter().filter_map(|mount| match mount.kind {
         BootMountKind::Overlay { root, .. } => Some(Shown { fd: root.0, writable: false }),
         BootMountKind::Host { root, .. } => Some(Shown { fd: root.0, writable: !mount.read_only }),
@@ -86,13 +95,13 @@ pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String
     });
     let debuggers = config.debugger.iter().flat_map(|debugger| &debugger.files);
     let standard = config.files.iter().chain(debuggers).map(|file| file.host);
-    Ok(Config {
-        encoded: config.encode(),
+    Config {
+        encoded,
         shown: shown.collect(),
         root,
         trace: config.trace.map(|fd| fd.0),
         inherited: standard.chain(config.terminal).map(|fd| fd.0).collect(),
-    })
+    }
 }
 
 fn bytes(text: &OsStr) -> Vec<u8> {
@@ -164,7 +173,7 @@ fn texts(options: &RunOptions) -> Vec<BootText> {
         return Vec::new();
     }
     let host = String::from_utf8_lossy(rustix::system::uname().nodename().to_bytes()).into_owned();
-    let text = |path: &str, text: Vec<u8>| BootText { path: path.into(), text };
+    let text = |path: &str, text: Vec<u8>| BootText { path: path.into(), text, executable: false };
     let hosts = format!("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t{host}\n");
     let mut all = vec![text("/etc/hostname", format!("{host}\n").into_bytes()), text("/etc/hosts", hosts.into_bytes())];
     if let (Net::Host, Ok(resolver)) = (options.net, std::fs::read("/etc/resolv.conf")) {

@@ -7,6 +7,7 @@ pub mod invasive;
 pub mod l4;
 pub mod limits;
 mod outcome;
+mod pal;
 mod relay;
 mod terminal;
 
@@ -139,9 +140,17 @@ fn run_in(
             Ok(modules) => l4::make(options, modules),
             Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),
         },
+        Personality::Pal => match pal::make(options) {
+            Ok(config) => Ok(config),
+            Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),
+        },
     };
     let config = config.map_err(failed)?;
-    let own = if options.personality == Personality::L4v2 { l4::image().map_err(failed)? } else { IMAGE };
+    let own = match options.personality {
+        Personality::L4v2 => l4::image().map_err(failed)?,
+        Personality::Pal => pal::image().map_err(failed)?,
+        Personality::Linux | Personality::Invasive(_) => IMAGE,
+    };
     let other = other_image().map_err(failed)?;
     let limits = options.allowed.limits();
     let mut group = options.allowed.for_group(&limits).and_then(|limits| cgroup::Group::make(&limits).ok());
@@ -154,7 +163,7 @@ fn run_in(
             root: config.root,
             trace: config.trace,
             inherited: &config.inherited,
-            everything: options.root == Root::Host && options.personality == Personality::Linux,
+            everything: options.root == Root::Host && matches!(options.personality, Personality::Linux | Personality::Pal),
             network: options.net == Net::Host,
         },
         limits,
@@ -281,7 +290,7 @@ fn lost(pid: i32, signal: i32) -> Outcome {
 /// The gate and the jail of a run.
 fn choose(options: &RunOptions) -> Result<Choice, String> {
     let machine = match options.personality {
-        Personality::Linux => return crate::choice::choose(options.gate, options.jail),
+        Personality::Linux | Personality::Pal => return crate::choice::choose(options.gate, options.jail),
         Personality::L4v2 => return crate::choice::choose(Some(Gate::Ptrace), Some(Jail::Process)),
         Personality::Invasive(machine) => machine,
     };

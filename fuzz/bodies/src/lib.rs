@@ -10,6 +10,7 @@ mod calls;
 mod disk;
 mod elf;
 mod l4;
+mod manifest;
 mod mappings;
 mod messages;
 mod paging;
@@ -37,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "disk", run: disk::run, rounds: 300, longest: 256 },
     Target { name: "elf", run: elf::run, rounds: 200_000, longest: 1024 },
     Target { name: "l4", run: l4::run, rounds: 200_000, longest: 64 },
+    Target { name: "manifest", run: manifest::run, rounds: 100_000, longest: 512 },
     Target { name: "mappings", run: mappings::run, rounds: 300, longest: 2048 },
     Target { name: "messages", run: messages::run, rounds: 200_000, longest: 1024 },
     Target { name: "paging", run: paging::run, rounds: 300, longest: 4096 },

@@ -29,7 +29,8 @@ use janua_port::{Answer, Frame, Machine, Space};
 use crate::dev::terminal::Outer;
 use crate::fs::FsContext;
 use crate::outside;
-use crate::process::Process;
+use crate::process::{Extension, Process};
+use crate::start::Interface;
 use crate::system::System;
 use crate::task::exit;
 use crate::task::tree::{DEBUGGER, FIRST, INIT, Tree};
@@ -43,11 +44,12 @@ pub fn boot_on(
     config: BootConfig,
     vfs: Vfs,
     root: Arc<FsContext>,
+    interface: &Interface,
 ) -> Result<Arc<Kernel>> {
-    let rows = crate::table::ROWS;
+    let rows = interface.rows;
     let table = Table::new(rows);
     table.register_all();
-    let compat = Table::new(crate::x86::i386::table::ROWS);
+    let compat = Table::new(interface.compat);
     compat.register_all();
     let stats = Stats::new(rows.len(), compat.rows().len());
     if config.stats {
@@ -73,7 +75,12 @@ pub fn boot_on(
 
 /// Makes the first program's process (pid 2) and starts its thread, which loads the program. Its session has the outside's terminal
 /// as its controlling terminal; `files` are its descriptors.
-pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&Outer>) -> Result<Arc<Seat>> {
+pub fn spawn_first(
+    kernel: &Arc<Kernel>,
+    files: Arc<FdTable>,
+    console: Option<&Outer>,
+    extension: Option<Extension>,
+) -> Result<Arc<Seat>> {
     let config = &kernel.config;
     let debugger = config.debugger.as_ref().map(|debugger| debugger_files(kernel, debugger)).transpose()?;
     let (task, seat, debugger) = {
@@ -82,6 +89,7 @@ pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&O
         debug_assert_eq!(pid, FIRST);
         let (task, seat) = program_process(kernel, pid, kernel.root.clone(), files);
         task.parent.store(INIT, Ordering::Relaxed);
+        *task.extension.write() = extension;
         task.outer.store(if config.notify_first { janua_port::outside::FIRST } else { 0 }, Ordering::Relaxed);
         let outer = tree.process(INIT).filter(|_| config.in_session).map(|init| init.session());
         if let Some(session) = &outer {
@@ -181,7 +189,7 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
     if let Some(debugger) = kernel.config.debugger.as_ref().filter(|_| pid == DEBUGGER) {
         return load_debugger(thread, frame, space, debugger);
     }
-    let asked = kernel.outside.take_program(pid);
+    let (asked, notice) = kernel.outside.take_program(pid).map_or((None, None), |order| (Some(order.program), order.notice));
     let (path, argv, envp) = match &asked {
         Some(program) => (&program.path, &program.argv, &program.envp),
         None => (&config.program, &config.argv, &config.envp),
@@ -190,6 +198,9 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
         Some(space) => find_and_load(thread, space, path, argv, envp),
         None => Err(Errno::ENOMEM),
     };
+    if let Some(notice) = notice {
+        notice.give(loaded.as_ref().map(drop).map_err(|errno| *errno));
+    }
     match loaded {
         Ok(Some(first)) => {
             *frame = first;

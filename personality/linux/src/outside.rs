@@ -26,11 +26,11 @@ use janua_object::vfs::Attr;
 use janua_port::machine::Outside;
 use janua_port::outside::{GuestInfo, Metrics, Program, WindowSize};
 use janua_port::{Answer, Asked, Host, HostFd, Request};
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{Mutex, RwLock, WaitQueue};
 
 use crate::dev::terminal;
 use crate::fs::{self, FsContext};
-use crate::process::State;
+use crate::process::{Extension, State};
 use crate::signal::{SigInfo, send};
 use crate::task::tree::INIT;
 use crate::time::cpu;
@@ -40,7 +40,7 @@ use crate::{Kernel, Task, boot, procfs};
 #[derive(Default)]
 pub struct Running {
     /// Programs that have not been loaded yet, by their process.
-    programs: Mutex<BTreeMap<u32, Box<Program>>>,
+    programs: Mutex<BTreeMap<u32, Order>>,
     /// Processes by the outside's number.
     pids: Mutex<BTreeMap<u32, u32>>,
     /// Terminals of such programs, by the outside's number.
@@ -49,9 +49,54 @@ pub struct Running {
 
 impl Running {
     /// What a process is to load, if that is not the first program.
-    pub fn take_program(&self, pid: u32) -> Option<Box<Program>> {
+    pub fn take_program(&self, pid: u32) -> Option<Order> {
         self.programs.lock().remove(&pid)
     }
+}
+
+/// A program that is to be loaded.
+pub struct Order {
+    pub program: Box<Program>,
+    /// Who wants to know whether it has been.
+    pub notice: Option<Arc<Notice>>,
+}
+
+/// How the loading of a program ended, for who waits for that.
+#[derive(Default)]
+pub struct Notice {
+    loaded: Mutex<Option<Result<()>>>,
+    pub queue: WaitQueue,
+}
+
+impl Notice {
+    /// Reports it.
+    pub fn give(&self, loaded: Result<()>) {
+        *self.loaded.lock() = Some(loaded);
+        self.queue.wake_all();
+    }
+
+    /// Whether it has been loaded, once that is known.
+    pub fn get(&self) -> Option<Result<()>> {
+        *self.loaded.lock()
+    }
+}
+
+/// A process that a guest wants, with a program that begins as the first one did.
+pub struct Wanted {
+    pub order: Order,
+    pub fs: Arc<FsContext>,
+    pub files: Arc<FdTable>,
+    pub extension: Option<Extension>,
+}
+
+/// Makes such a process; its number. For the service: the memory of the calling process may be what it begins with. EAGAIN, ESRCH.
+pub fn start_wanted(kernel: &Arc<Kernel>, wanted: Wanted) -> Result<u32> {
+    let tasks = &kernel.machine.accounts().tasks;
+    if !tasks.take(1) {
+        return Err(Errno::EAGAIN);
+    }
+    let Wanted { order, fs, files, extension } = wanted;
+    enter(kernel, 0, order, fs, files, None, extension).inspect_err(|_| tasks.give(1))
 }
 
 /// A program's terminal, whose keyboard and screen are outside.
@@ -199,7 +244,8 @@ fn start(kernel: &Arc<Kernel>, id: u32, mut program: Box<Program>, fs: Arc<FsCon
         give_up(kernel, attached);
         return Err(Errno::EAGAIN);
     }
-    let begun = enter(kernel, id, program, fs, Arc::new(files), attached.as_ref());
+    let order = Order { program, notice: None };
+    let begun = enter(kernel, id, order, fs, Arc::new(files), attached.as_ref(), None).map(drop);
     if begun.is_err() {
         tasks.give(1);
         kernel.outside.lines.lock().remove(&id);
@@ -214,15 +260,16 @@ fn give_up(kernel: &Kernel, attached: Option<Arc<Attached>>) {
     }
 }
 
-/// Makes the process known and lets it run.
+/// Makes the process known and lets it run: its number. `id` is the outside's for it, 0 where a guest wants it.
 fn enter(
     kernel: &Arc<Kernel>,
     id: u32,
-    program: Box<Program>,
+    order: Order,
     fs: Arc<FsContext>,
     files: Arc<FdTable>,
     attached: Option<&Arc<Attached>>,
-) -> Result<()> {
+    extension: Option<Extension>,
+) -> Result<u32> {
     let (task, seat) = {
         let mut tree = kernel.tree.lock();
         if kernel.ending.has_begun() {
@@ -231,6 +278,7 @@ fn enter(
         let pid = tree.allocate_pid()?;
         let (task, seat) = boot::program_process(kernel, pid, fs, files);
         task.outer.store(id, Ordering::Relaxed);
+        *task.extension.write() = extension;
         tree.insert_process(&task);
         tree.new_session(&task);
         tree.insert_thread(pid, &seat);
@@ -238,8 +286,10 @@ fn enter(
         (task, seat)
     };
     let pid = task.pid;
-    kernel.outside.programs.lock().insert(pid, program);
-    kernel.outside.pids.lock().insert(id, pid);
+    kernel.outside.programs.lock().insert(pid, order);
+    if id != 0 {
+        kernel.outside.pids.lock().insert(id, pid);
+    }
     if let Some(attached) = attached {
         let terminal: Arc<dyn Terminal> = attached.line.terminal.clone();
         terminal::give(&terminal, &task);
@@ -254,7 +304,8 @@ fn enter(
         task.group.lock().state = State::Dead(0);
         tree.remove_process(&task);
         kernel.ending.unborn();
-    })
+    })?;
+    Ok(pid)
 }
 
 /// The terminal at a line, opened at those of the standard descriptors that have nothing else.

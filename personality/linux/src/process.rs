@@ -87,7 +87,12 @@ pub struct Process {
     pub signalled: WaitQueue,
     /// Woken at the end (pidfds), when a thread of an exec goes, and when a vfork child lets go of the parent's memory.
     pub changes: WaitQueue,
+    /// What a personality keeps for it that has calls of its own and is otherwise this one ([`crate::start::Interface`]).
+    pub extension: RwLock<Option<Extension>>,
 }
+
+/// What this personality knows nothing of.
+pub type Extension = Arc<dyn Any + Send + Sync>;
 
 /// The threads of a process, and what happens to them together.
 #[derive(Default)]
@@ -308,6 +313,7 @@ impl Process {
             children: WaitQueue::new(),
             signalled: WaitQueue::new(),
             changes: WaitQueue::new(),
+            extension: RwLock::new(None),
         }
     }
 

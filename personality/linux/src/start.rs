@@ -6,19 +6,35 @@ use alloc::vec::Vec;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::module::{Division, Handover, Plan};
 use janua_kernel::table::Fd;
-use janua_kernel::{Place, Places};
+use janua_kernel::{Place, Places, Row};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
 use janua_port::{Asked, Host, Machine, Nanos, RingGate};
 use janua_rt::executor::Policy;
 
-use crate::Kernel;
 use crate::boot::{self, BootConfig, BootPolicy};
 use crate::dev::terminal::Outer;
 use crate::dev::{self, terminal};
 use crate::fs::setup::MountDisk;
-use crate::{fs, outside, procfs};
+use crate::process::Extension;
+use crate::{Kernel, Linux, fs, outside, procfs};
+
+/// Which calls there are.
+pub struct Interface {
+    /// By the number of a 64-bit program's call, and of a 32-bit one's.
+    pub rows: &'static [Row<Linux>],
+    pub compat: &'static [Row<Linux>],
+    /// What the first program's process has besides ([`crate::process::Process::extension`]).
+    pub extension: Option<Extension>,
+}
+
+impl Interface {
+    /// That of Linux.
+    pub fn linux() -> Interface {
+        Interface { rows: crate::table::ROWS, compat: crate::x86::i386::table::ROWS, extension: None }
+    }
+}
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
 /// refused with a message on the console and exit code 125. `jail` keeps guests from the kernel where the machine alone does not; `disk`
@@ -30,14 +46,25 @@ pub fn start(
     disk: Option<MountDisk>,
     ring: Option<&'static dyn RingGate>,
 ) -> Result<Arc<Kernel>> {
-    let config = BootConfig::decode(config)?;
+    start_with(machine, jail, BootConfig::decode(config)?, disk, ring, Interface::linux())
+}
+
+/// The same with other calls than Linux'.
+pub fn start_with(
+    machine: &'static dyn Machine,
+    jail: Option<&'static dyn Jail>,
+    config: BootConfig,
+    disk: Option<MountDisk>,
+    ring: Option<&'static dyn RingGate>,
+    interface: Interface,
+) -> Result<Arc<Kernel>> {
     let root = config.mounts.first().ok_or(Errno::EINVAL)?;
     let (vfs, context) = match fs::setup::root(machine, root, config.umask, disk) {
         Ok(made) => made,
         Err(why) => refuse(machine, &why),
     };
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
-    let kernel = boot::boot_on(machine, jail, config, vfs, context)?;
+    let kernel = boot::boot_on(machine, jail, config, vfs, context, &interface)?;
     *kernel.ring_gate.write() = ring;
     procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
@@ -48,7 +75,7 @@ pub fn start(
     let console = terminal::console(&kernel)?.map(Arc::new);
     *kernel.outer.write() = console.clone();
     terminal::register(&kernel, console.as_deref())?;
-    boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref())?;
+    boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref(), interface.extension)?;
     Ok(kernel)
 }
 

@@ -8,3 +8,4 @@ pub mod archive;
 pub mod invasive;
 pub mod l4v2;
 pub mod linux;
+pub mod pal;

@@ -120,6 +120,8 @@ pub struct BootDebugger {
 pub struct BootText {
     pub path: Vec<u8>,
     pub text: Vec<u8>,
+    /// Everybody may run it.
+    pub executable: bool,
 }
 
 /// A file system to be mounted at the start.

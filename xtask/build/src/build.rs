@@ -66,10 +66,10 @@ pub fn image() -> Result<Image, String> {
     build("linux", "linux", LINUX_FLAGS)
 }
 
-/// Builds both linux kernel images, at once: while one is linked the other can be compiled.
-fn images_linux() -> Result<[Image; 2], String> {
+/// Builds the linux kernel images, at once: while one is linked another can be compiled.
+fn images_linux() -> Result<[Image; 3], String> {
     packages::ensure(Need::Build)?;
-    let images = ["linux", "linux-l4"];
+    let images = ["linux", "linux-l4", "linux-pal"];
     let linked = Linked { platform: "linux", images: &images, flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
     build_with(&Toolchain::find()?, &workspace::target().join("image"), profile(), &linked)?;
     Ok(images.map(|image| linked.image(&workspace::target().join("image"), profile(), image)))
@@ -78,6 +78,11 @@ fn images_linux() -> Result<[Image; 2], String> {
 /// Builds the linux kernel image of the personality `l4v2`.
 pub fn image_l4() -> Result<Image, String> {
     build("linux", "linux-l4", LINUX_FLAGS)
+}
+
+/// Builds the linux kernel image of the personality `pal`.
+pub fn image_pal() -> Result<Image, String> {
+    build("linux", "linux-pal", LINUX_FLAGS)
 }
 
 /// Builds the kernel image for the bare x86_64 machine.
@@ -183,7 +188,7 @@ pub fn command(args: &[String]) -> Result<(), String> {
 
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
-    let [image, l4] = thread::scope(|scope| {
+    let [image, l4, pal] = thread::scope(|scope| {
         let beside = (!janua().exists()).then(|| scope.spawn(crates_of_the_command));
         let images = images_linux();
         beside.map(|beside| beside.join());
@@ -192,13 +197,14 @@ pub fn all() -> Result<Image, String> {
     // The command embeds them.
     user::build(&user::X86_64)?;
     user::build_l4()?;
+    user::build_pal("user/libpal/programs", "bin")?;
     let mut plugin = workspace::cargo();
     plugin.args(["build", "--release", "--package", "janua-tlb"]);
     process::step("janua-tlb", "building the plugin that models a TLB", &mut plugin)?;
     let mut cargo = workspace::cargo();
     cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["rustc", "--release", "--package", "janua", "--bin", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
-    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded);
+    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded).env("JANUA_IMAGE_LINUX_PAL", &pal.embedded);
     // `janua bench` reports when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());
     cargo.arg("--").args(COMMAND_FLAGS);

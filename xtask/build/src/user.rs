@@ -1,4 +1,5 @@
-//! Builds the system-call library (`user/libsyscall`) and the applications on it (`user/programs`, `user/nas`), and the programs of L4 (`user/l4`).
+//! Builds the system-call library (`user/libsyscall`) and the applications on it (`user/programs`, `user/nas`), the programs of L4 (`user/l4`), and libpal
+//! (`user/libpal`) with programs on it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -176,6 +177,74 @@ pub fn build_l4() -> Result<PathBuf, String> {
         let mut command = Command::new("cc");
         command.args(L4_LINK).arg(format!("-Wl,-Ttext-segment={place}")).arg(compile(&file)?).args(&library);
         run(&name, command.arg("-o").arg(programs.join(&name)))?;
+    }
+    Ok(programs)
+}
+
+/// What libpal and programs on it are compiled with: no C library, and everything of the library in one piece.
+const PAL_FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-ffreestanding",
+    "-fno-pic",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-reorder-functions",
+    "-mgeneral-regs-only",
+    "-Iuser/libpal/include",
+];
+
+/// What programs on it are linked with.
+const PAL_LINK: &[&str] = &[
+    "-static",
+    "-nostdlib",
+    "-no-pie",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,separate-code",
+    "-Wl,-z,max-page-size=4096",
+    "-Wl,--build-id=none",
+];
+
+/// Builds libpal and the programs of a directory on it: the directory below `target/user/pal` they are in.
+pub fn build_pal(sources_in: &str, place: &str) -> Result<PathBuf, String> {
+    let dir = workspace::target().join("user/pal");
+    let (objects, programs) = (dir.join("obj"), dir.join(place));
+    // Programs may be called as parts of the library are.
+    let own = objects.join(place);
+    for made in [&own, &programs] {
+        fs::create_dir_all(made).map_err(|e| failed(made, &e))?;
+    }
+    let run = |name: &str, command: &mut Command| {
+        process::step("user", &format!("building {name} on libpal"), command.current_dir(workspace::root()))
+    };
+    let compile = |file: &Path, objects: &Path| -> Result<PathBuf, String> {
+        let object = objects.join(format!("{}.o", stem(file)));
+        run(&stem(file), Command::new("cc").args(PAL_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
+        Ok(object)
+    };
+    // One object, between two marks: the library's code, which programs may not unmap, is in one place.
+    let mut parts = vec![compile(&workspace::root().join("user/libpal/mark/begin.S"), &objects)?];
+    for ending in ["S", "c"] {
+        for file in sources("user/libpal/src", ending)? {
+            parts.push(compile(&file, &objects)?);
+        }
+    }
+    parts.push(compile(&workspace::root().join("user/libpal/mark/end.S"), &objects)?);
+    let whole = objects.join("libpal.o");
+    run("the library", Command::new("cc").args(["-r", "-nostdlib", "-o"]).arg(&whole).args(&parts))?;
+    let archive = dir.join("libpal.a");
+    let _ = fs::remove_file(&archive);
+    run("the library", Command::new("ar").arg("rcs").arg(&archive).arg(&whole))?;
+    for file in sources(sources_in, "c")? {
+        let name = stem(&file);
+        let mut command = Command::new("cc");
+        command.args(PAL_LINK).arg(compile(&file, &own)?).arg(&archive).arg("-o").arg(programs.join(&name));
+        run(&name, &mut command)?;
     }
     Ok(programs)
 }

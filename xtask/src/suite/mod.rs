@@ -20,6 +20,7 @@ mod keys_scripts;
 mod l4;
 mod leon3;
 mod limits;
+mod pal;
 mod programs;
 mod sandbox;
 mod skips;
@@ -80,6 +81,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run, moving: true },
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run, moving: true },
     Suite { name: "l4", about: "systems of L4 on Linux, and on the bare x86_64 machine under QEMU (test/l4)", run: l4::run, moving: true },
+    Suite { name: "pal", about: "programs on libpal, by each gate; manifests (test/pal)", run: pal::suite, moving: true },
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run, moving: true },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run, moving: true },
     Suite { name: "walls", about: "what a compromised kernel can reach (test/walls)", run: walls::run, moving: true },
@@ -280,7 +282,12 @@ fn layers(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 }
 
 fn image(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
-    let images = [("linux", build::image()?), ("linux-l4", build::image_l4()?), ("x86_64", build::image_x86_64()?)];
+    let images = [
+        ("linux", build::image()?),
+        ("linux-l4", build::image_l4()?),
+        ("linux-pal", build::image_pal()?),
+        ("x86_64", build::image_x86_64()?),
+    ];
     for (name, image) in images {
         let findings = scan::scan(&image.full)?;
         for rule in scan::RULES.iter().filter(|r| wanted(filter, r)) {

@@ -203,7 +203,7 @@ async fn read_at_least(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
             socket.socket.common().set_error(errno);
         }
         if done > 0 {
-            file.tell(event::ACCESS);
+            file.notify(event::ACCESS);
         }
         return Ok(done);
     };

@@ -18,7 +18,7 @@ use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
 use janua_object::fs::tmpfs::TmpFs;
 use janua_object::vfs::access::{self, Who};
-use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
+use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, SetAttr, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::{BlockDevice, Machine};
 use janua_rt::RwLock;
@@ -171,7 +171,13 @@ fn make_text(vfs: &Vfs, boot: &Itself, root: &Path, text: &BootText) -> Result<(
     let path = find_or_make(vfs, boot, root, &text.path, false)?;
     let ops = path.inode().clone().open(boot, file_flags::O_WRONLY)?;
     let file = OpenFile::new(ops, file_flags::O_WRONLY, Some(path));
-    file.ops.write(&file, boot, &mut WriteBuf::kernel(&text.text), 0).map(drop)
+    file.ops.write(&file, boot, &mut WriteBuf::kernel(&text.text), 0)?;
+    match &file.path {
+        Some(path) if text.executable => {
+            path.inode().set_attr(&SetAttr { mode: Some(0o755), ctime: Some(vfs.now()), ..SetAttr::default() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A mount's file system, for a person.

@@ -1,0 +1,230 @@
+//! TCP and UDP.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use janua_abi::linux::Errno;
+use janua_abi::linux::net::{af, sock};
+use janua_abi::pal::{Error, Kind};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_object::file::flags::O_RDWR;
+use janua_object::net::addr::SockAddr;
+use janua_object::net::socket::Outgoing;
+use janua_object::net::{Socket, socket as object};
+use janua_object::{Events, OpenFile};
+use janua_personality_linux::Thread;
+use janua_personality_linux::thread::ThreadExt;
+
+use super::file::How;
+use crate::answer::Result;
+use crate::state::{Rules, State};
+use crate::uri::Uri;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 128;
+/// MSG_NOSIGNAL.
+const NO_SIGNAL: u32 = 0x4000;
+
+/// What a socket is.
+pub fn kind(socket: &dyn Socket) -> Kind {
+    match (socket.common().is_records(), socket.is_listening(), socket.peer_name().is_ok()) {
+        (false, true, _) => Kind::TcpServer,
+        (false, false, _) => Kind::Tcp,
+        (true, _, true) => Kind::Udp,
+        (true, _, false) => Kind::UdpServer,
+    }
+}
+
+fn sockets(addr: SocketAddr) -> SockAddr {
+    SockAddr::Inet(addr)
+}
+
+/// An address as it is outside: ports of the loopback are moved.
+fn outside(rules: &Rules, addr: SocketAddr, back: bool) -> SocketAddr {
+    let mut addr = addr;
+    if addr.ip().is_loopback() && addr.port() != 0 {
+        for manifest in rules.iter() {
+            let by = manifest.rebase;
+            addr.set_port(if back { addr.port().wrapping_sub(by) } else { addr.port().wrapping_add(by) });
+        }
+    }
+    addr
+}
+
+/// DENIED unless every manifest has a rule for such a socket.
+fn check(rules: &Rules, bind: Option<SocketAddr>, peer: Option<SocketAddr>) -> Result<()> {
+    let allowed = rules.iter().all(|manifest| {
+        let holds = |rule: &janua_personality_outside::pal::manifest::NetRule| {
+            bind.is_none_or(|addr| rule.bind.hold(addr)) && peer.is_none_or(|addr| rule.peer.hold(addr))
+        };
+        manifest.net.iter().any(holds)
+    });
+    if allowed { Ok(()) } else { Err(Error::Denied.into()) }
+}
+
+fn create(thread: &Thread, addr: SocketAddr, kind: u32) -> Result<Arc<dyn Socket>> {
+    let family = if addr.is_ipv4() { af::INET } else { af::INET6 };
+    Ok(thread.kernel.net.create(&thread.caller(), family.into(), kind, 0)?)
+}
+
+fn described(thread: &Thread, socket: Arc<dyn Socket>, how: How) -> Arc<OpenFile> {
+    OpenFile::new(thread.kernel.net.file(&thread.caller(), socket), O_RDWR | how.status(), None)
+}
+
+/// Opens what a URI of a socket names.
+pub async fn open(thread: &Thread, state: &State, uri: &Uri, how: How) -> Result<Arc<OpenFile>> {
+    let rules = state.rules();
+    let (bind, peer, kind) = match uri {
+        Uri::TcpServer(addr) => (Some(*addr), None, sock::STREAM),
+        Uri::UdpServer(addr) => (Some(*addr), None, sock::DGRAM),
+        Uri::Tcp(bind, peer) => (*bind, Some(*peer), sock::STREAM),
+        Uri::Udp(bind, peer) => (*bind, Some(*peer), sock::DGRAM),
+        Uri::UdpAny => (None, None, sock::DGRAM),
+        _ => return Err(Error::Invalid.into()),
+    };
+    check(&rules, bind, peer)?;
+    let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let socket = create(thread, bind.or(peer).unwrap_or(any), kind)?;
+    // Its description releases it, whatever happens.
+    let file = described(thread, socket.clone(), how);
+    if let Some(bind) = bind {
+        socket.bind(&thread.caller(), &sockets(outside(&rules, bind, false)))?;
+    }
+    if matches!(uri, Uri::TcpServer(_)) {
+        socket.listen(&thread.caller(), BACKLOG)?;
+    }
+    if let Some(peer) = peer {
+        connect(thread, &*socket, &sockets(outside(&rules, peer, false))).await?;
+    }
+    Ok(file)
+}
+
+/// Connects, and waits until that is over: a stream is open or it is not.
+async fn connect(thread: &Thread, socket: &dyn Socket, addr: &SockAddr) -> Result<()> {
+    let mut started = false;
+    let mut step = || match socket.connect(&thread.caller(), addr, false) {
+        Err(Errno::EALREADY | Errno::EAGAIN | Errno::EINPROGRESS) => {
+            started = true;
+            None
+        }
+        Err(Errno::EISCONN) if started => Some(Ok(())),
+        other => Some(other),
+    };
+    if let Some(result) = step() {
+        return Ok(result?);
+    }
+    let ready = |table: &mut PollTable| {
+        socket.poll(Some(table));
+    };
+    Ok(thread.wait_until(None, Events::WRITABLE.bits(), ready, step).await??)
+}
+
+/// The next connection of a server.
+pub async fn accept(thread: &Thread, file: &OpenFile) -> Result<Arc<OpenFile>> {
+    let socket = &*object::of_file(file)?.socket;
+    let step = || match socket.accept() {
+        Err(Errno::EAGAIN) => None,
+        other => Some(other),
+    };
+    let connection = match step() {
+        None if file.nonblocking() => return Err(Error::TryAgain.into()),
+        None => {
+            let ready = |table: &mut PollTable| {
+                socket.poll(Some(table));
+            };
+            thread.wait_until(None, Events::READABLE.bits(), ready, step).await?
+        }
+        Some(taken) => taken,
+    };
+    let how = How { access: 2, share: 0, create: 0, options: 0 };
+    Ok(described(thread, connection?, how))
+}
+
+/// The next datagram, and who has sent it.
+pub async fn receive(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>) -> Result<(usize, Option<SocketAddr>)> {
+    let socket = &*object::of_file(file)?.socket;
+    let mut step = || match socket.receive(buf, 0, true) {
+        Err(Errno::EAGAIN) => None,
+        other => Some(other),
+    };
+    let received = match step() {
+        None if file.nonblocking() => return Err(Error::TryAgain.into()),
+        None => {
+            let ready = |table: &mut PollTable| {
+                socket.poll(Some(table));
+            };
+            thread.wait_until(None, Events::READABLE.bits(), ready, step).await?
+        }
+        Some(taken) => taken,
+    }?;
+    let from = match received.from {
+        Some(SockAddr::Inet(from)) => Some(from),
+        _ => None,
+    };
+    Ok((received.len, from))
+}
+
+/// Sends a datagram to an address, or to whom the socket is connected.
+pub async fn send(
+    thread: &Thread,
+    state: &State,
+    file: &OpenFile,
+    buf: &mut WriteBuf<'_>,
+    to: Option<SocketAddr>,
+) -> Result<usize> {
+    let rules = state.rules();
+    let socket = &*object::of_file(file)?.socket;
+    if let Some(to) = to {
+        let bind = match socket.name() {
+            Ok(SockAddr::Inet(name)) if name.port() != 0 => Some(outside(&rules, name, true)),
+            _ => None,
+        };
+        check(&rules, bind, Some(to))?;
+    }
+    let to = to.map(|to| sockets(outside(&rules, to, false)));
+    let out = Outgoing { flags: NO_SIGNAL, to, ..Outgoing::default() };
+    let mut step = || match socket.send(&thread.caller(), Some(&thread.caller()), buf, &out) {
+        Err(Errno::EAGAIN) => None,
+        other => Some(other),
+    };
+    match step() {
+        None if file.nonblocking() => Err(Error::TryAgain.into()),
+        None => {
+            let ready = |table: &mut PollTable| {
+                socket.poll(Some(table));
+            };
+            Ok(thread.wait_until(None, Events::WRITABLE.bits(), ready, step).await??)
+        }
+        Some(sent) => Ok(sent?),
+    }
+}
+
+/// The URI of a sender.
+pub fn source(state: &State, from: SocketAddr) -> String {
+    format!("udp:{}", outside(&state.rules(), from, true))
+}
+
+/// The URI of a socket: of a server where it is bound, of others that and whom they are connected to.
+pub fn name(state: &State, socket: &dyn Socket) -> String {
+    let rules = state.rules();
+    let shown = |name: janua_abi::linux::Result<SockAddr>| match name {
+        Ok(SockAddr::Inet(addr)) => Some(outside(&rules, addr, true)),
+        _ => None,
+    };
+    let (own, peer) = (shown(socket.name()), shown(socket.peer_name()));
+    let scheme = match kind(socket) {
+        Kind::TcpServer => "tcp.srv:",
+        Kind::Tcp => "tcp:",
+        Kind::Udp => "udp:",
+        _ => "udp.srv:",
+    };
+    match (own, peer) {
+        (Some(own), Some(peer)) => format!("{scheme}{own}:{peer}"),
+        (None, Some(peer)) => format!("{scheme}{peer}"),
+        (Some(own), None) => format!("{scheme}{own}"),
+        (None, None) => String::from(scheme),
+    }
+}
