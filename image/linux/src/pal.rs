@@ -10,6 +10,8 @@ extern crate alloc;
 #[allow(dead_code, reason = "what refuses requests is for kernels without processes")]
 mod common;
 
+use alloc::sync::Arc;
+
 use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, seccomp::Seccomp, sud::Sud};
 use janua_jail::KeyJail;
 use janua_object::mm::jail::Jail;
@@ -37,11 +39,11 @@ extern "C" fn _start() -> ! {
     if boot::jail() == boot::Jail::Process {
         let gate: &dyn HostedGate = if gate.id() == GateId::Call { &Mailbox } else { *gate };
         let machine = started(ProcessMachine::start(gate));
-        let jail = KeyJail::start(machine, &CallerMemory, machine.call_entry(), None);
+        let jail = KeyJail::start(machine, Arc::new(CallerMemory), machine.call_entry(), None);
         machine.serve(service(machine, jail))
     }
     let machine = started(LinuxMachine::start(*gate, |_| Ok(())));
-    let jail = KeyJail::start(machine, &HostedUser, machine.call_entry(), machine.ground());
+    let jail = KeyJail::start(machine, Arc::new(HostedUser), machine.call_entry(), machine.ground());
     machine.serve(service(machine, jail))
 }
 
