@@ -529,9 +529,9 @@ fn near_jumps(code: &[u8], windows: &[(usize, usize)], hit: &mut [bool]) {
         }
     };
     // Whole jumps only: one that is cut off leads nowhere.
-    let mut check = |at: usize| match code.get(at..).unwrap_or_default() {
-        &[0xe8 | 0xe9, a, b, c, d, ..] => mark(at + 5, u32::from_le_bytes([a, b, c, d])),
-        &[0x0f, 0x80..=0x8f, a, b, c, d, ..] => mark(at + 6, u32::from_le_bytes([a, b, c, d])),
+    let mut check = |at: usize| match *code.get(at..).unwrap_or_default() {
+        [0xe8 | 0xe9, a, b, c, d, ..] => mark(at + 5, u32::from_le_bytes([a, b, c, d])),
+        [0x0f, 0x80..=0x8f, a, b, c, d, ..] => mark(at + 6, u32::from_le_bytes([a, b, c, d])),
         _ => {}
     };
     let mut at = 0;

@@ -156,11 +156,11 @@ impl Outcome {
                 all.join(", ")
             ));
         }
-        if let Some(fd) = allowed.status_fd {
-            if let Err(errno) = sandbox::write_to(fd, self.json(wall).as_bytes()) {
-                let error = std::io::Error::from_raw_os_error(errno);
-                crate::exit::say(&format_args!("janua: --status-fd {fd}: cannot write how it ended: {error}\n"));
-            }
+        if let Some(fd) = allowed.status_fd
+            && let Err(errno) = sandbox::write_to(fd, self.json(wall).as_bytes())
+        {
+            let error = std::io::Error::from_raw_os_error(errno);
+            crate::exit::say(&format_args!("janua: --status-fd {fd}: cannot write how it ended: {error}\n"));
         }
         ExitCode::from(self.code)
     }

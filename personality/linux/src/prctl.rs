@@ -183,7 +183,7 @@ fn of_memory(thread: &Thread, option: PrctlOption, [a, b, c, d]: [usize; 4]) -> 
             no_more(&[a, b, c, d])?;
             Ok(usize::from(settings.thp_disable.load(Ordering::Relaxed)))
         }
-        // What is merged is up to the host; like Linux where it merges nothing, the wish is kept.
+        // What is merged is up to the host; like Linux where it merges nothing, what was asked for is kept.
         pr::SET_MEMORY_MERGE => {
             no_more(&[b, c, d])?;
             settings.merges_memory.store(a != 0, Ordering::Relaxed);

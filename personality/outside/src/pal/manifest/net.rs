@@ -1,4 +1,4 @@
-//! Rules of the network: `BIND:PORT:PEER:PORT`, each port one or a range `A-B`. The address 0.0.0.0 or [::] is any, and port 0 any.
+//! Rules of the network: `BIND:PORT:PEER:PORT`, each port one or a range `A-B`. The address `0.0.0.0` or `[::]` is any, and port 0 any.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
