@@ -174,7 +174,7 @@ mod tests {
             0
         );
         let channel = Channel { fd: ends[0] };
-        let write = |bytes: &[u8]| crate::sandbox::write_to(ends[1], bytes);
+        let write = |bytes: &[u8]| crate::sandbox::write_to(ends[1], bytes).unwrap();
         assert_eq!(channel.receive(), None);
         write(&[0]);
         assert_eq!(channel.receive(), Some(Ok(Answer::Look)));
