@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(fault("sys.brk.size = 99999999999G").lines().count(), 1);
         assert!(fault("net.rules.1 = 1.2.3.4").starts_with("line 1: net.rules.1: "));
         assert!(fault("loader.preload = file:libLinux.so").contains("loader.preload"));
-        assert!(Manifest::parse(&[b'\xff', b'\n']).is_err());
+        assert!(Manifest::parse(b"\xff\n").is_err());
         assert!(Manifest::parse(&alloc::vec![b'#'; MOST + 1]).is_err());
     }
 }
