@@ -53,6 +53,7 @@ const AUDITED: &[Audited] = &[
     audited("audited-key-switch", "hosted_restore", "run by the guest; whether it has loaded PKRU is checked behind it"),
     audited("audited-key-switch", "hosted_fpu_store", "stores the guest's vector state"),
     audited("no-vector-registers", "search_escaped", "puts the registers that it uses aside"),
+    audited("no-vector-registers", "search_branches", "puts the registers that it uses aside"),
 ];
 
 /// The exceptions of the image for the bare machine, which makes no host calls and has no key.

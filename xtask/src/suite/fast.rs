@@ -2,7 +2,7 @@
 //! them. The kinds of system-call sites that C libraries, compilers and runtimes make are all among them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::compare;
@@ -13,12 +13,14 @@ use crate::{build, process, workspace};
 /// Seconds a program may take.
 const LIMIT: u64 = 120;
 
-/// Name, the program that must be there, and the command; `$DIR` is the test's directory.
+/// Name, the program that must be there, and the command; `$DIR` is the test's directory, `$SOURCES` that of what it runs.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("musl-static", "musl-gcc", &["$DIR/musl-static"]),
     ("musl-dynamic", "musl-gcc", &["$DIR/musl-dynamic"]),
     ("glibc-static", "gcc", &["$DIR/glibc-static"]),
     ("glibc-dynamic", "gcc", &["$DIR/glibc-dynamic"]),
+    // What glibc has from 2.41 on, and musl has, whatever the C library here.
+    ("cancellation", "gcc", &["$DIR/cancellation"]),
     ("busybox", "busybox", &["busybox", "find", "/usr/share/doc", "-name", "copyright"]),
     ("find", "find", &["find", "/usr/share/doc", "-size", "+1"]),
     ("ls", "ls", &["ls", "-lR", "/usr/share/doc"]),
@@ -28,6 +30,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("perl", "perl", &["perl", "-e", "for (1..2000) { open my $file, '<', '/etc/passwd'; my @lines = <$file> }"]),
     ("python", "/usr/bin/python3", &["/usr/bin/python3", "-c", "import os\nfor n in range(20000): os.stat('/etc')"]),
     ("node", "node", &["node", "-e", "for (let n = 0; n < 3000; n++) require('fs').readFileSync('/etc/passwd')"]),
+    ("java", "javac", &["java", "$SOURCES/Reads.java"]),
     ("go", "$DIR/go", &["$DIR/go"]),
     ("rust", "$DIR/rust", &["$DIR/rust"]),
     ("rust-static", "$DIR/rust-static", &["$DIR/rust-static"]),
@@ -48,21 +51,30 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
             tally.skip(&full, &format!("{needed} is not installed"));
             continue;
         }
-        let words: Vec<String> = words.iter().map(|word| word.replace("$DIR", &dir.display().to_string())).collect();
+        let words: Vec<String> = words.iter().map(|word| place(word, &dir)).collect();
         tally.check(&full, is_fast(&words, &dir));
     }
     Ok(())
 }
 
+fn sources() -> PathBuf {
+    workspace::root().join("test/fast")
+}
+
+fn place(word: &str, dir: &Path) -> String {
+    word.replace("$DIR", &dir.display().to_string()).replace("$SOURCES", &sources().display().to_string())
+}
+
 /// Builds the programs of `test/fast`, each by every way its language has.
 fn prepare(dir: &Path) -> Result<(), String> {
     fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let sources = workspace::root().join("test/fast");
-    let ways: [(&str, &str, &[&str]); 6] = [
+    let sources = sources();
+    let ways: [(&str, &str, &[&str]); 7] = [
         ("musl-static", "musl-gcc", &["-O1", "-static", "reads.c"]),
         ("musl-dynamic", "musl-gcc", &["-O1", "-fPIE", "-pie", "reads.c"]),
         ("glibc-static", "gcc", &["-O1", "-static", "reads.c"]),
         ("glibc-dynamic", "gcc", &["-O1", "-fPIE", "-pie", "reads.c"]),
+        ("cancellation", "gcc", &["-O1", "-pthread", "../sandbox/cancellation.c"]),
         ("rust", "rustc", &["--edition", "2021", "-O", "reads.rs"]),
         ("rust-static", "rustc", &["--edition", "2021", "-O", "-C", "target-feature=+crt-static", "reads.rs"]),
     ];
