@@ -182,11 +182,7 @@ fn watch(limit: Duration, terminal: bool, program: &[String]) -> io::Result<Stri
         Some(status) => {
             let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             report += &format!("code {code}\n");
-            let patience = Instant::now() + GRACE;
-            while !children(own).is_empty() && Instant::now() < patience {
-                thread::sleep(Duration::from_millis(2));
-            }
-            for (pid, process) in children(own) {
+            for (pid, process) in left(own) {
                 report += &format!("left {pid} {}\n", process.name);
             }
         }
@@ -204,6 +200,22 @@ fn watch(limit: Duration, terminal: bool, program: &[String]) -> io::Result<Stri
         thread::sleep(Duration::from_millis(2));
     }
     Ok(report)
+}
+
+/// What is still there when [`GRACE`] is over.
+fn left(own: Pid) -> BTreeMap<i32, Process> {
+    // A process whose parent ends while /proc is read belongs to nobody for that look.
+    const LOOKS: u32 = 3;
+    let patience = Instant::now() + GRACE;
+    let mut empty = 0;
+    loop {
+        let alive = children(own);
+        empty = if alive.is_empty() { empty + 1 } else { 0 };
+        if empty == LOOKS || !alive.is_empty() && Instant::now() >= patience {
+            return alive;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// The guard keeps no end of the program's pipe open: its reader must see the end.
