@@ -12,7 +12,7 @@ use super::advise::advise_in_parts;
 use super::gap::END_32;
 use super::jail::{Change, Loader};
 use super::vma::{MappedFile, Source, VmFlags, Vma};
-use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
+use super::{Killed, Limits, Locked, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
 use crate::coverage::Charge;
 use crate::file::{OpenFile, flags};
 use crate::vfs::{FileFlags, MountFlags};
@@ -400,14 +400,21 @@ impl Mm {
         });
     }
 
-    /// A fault at `addr`, where nothing was mapped: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the
-    /// access is to be tried again. `by` is the thread that made the access.
-    pub fn grow_down(&self, addr: usize, limits: &Limits, by: u32) -> bool {
-        if self.holder.load(Ordering::Relaxed) == by {
-            // In the middle of a fork: the lock is the caller's.
-            return false;
-        }
-        let Some(mut state) = self.lock_state_late() else { return false };
+    /// A program's access at `addr`, where nothing was mapped: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that
+    /// the access is to be tried again.
+    pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {
+        self.grow(self.lock_state(), addr, limits)
+    }
+
+    /// The same for a copy from or to a program's memory, by thread `by`, which may hold other locks. False, too, if this one is not to be
+    /// had for long.
+    pub fn grow_down_for_copy(&self, addr: usize, limits: &Limits, by: u32) -> bool {
+        // In the middle of a fork the lock is the caller's.
+        let is_own = self.holder.load(Ordering::Relaxed) == by;
+        !is_own && self.lock_state_late().is_some_and(|state| self.grow(state, addr, limits))
+    }
+
+    fn grow(&self, mut state: Locked<'_>, addr: usize, limits: &Limits) -> bool {
         let page = addr & !(PAGE_SIZE - 1);
         if let Some((_, vma)) = state.list.find(page) {
             // Another thread may have been quicker.

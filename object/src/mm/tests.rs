@@ -4,6 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+extern crate std;
+
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::space::Bounds;
@@ -202,6 +204,24 @@ fn keys_and_forks() {
     assert!(ours != theirs);
     assert_eq!(mm.futex_key(0x3_0000, false), Err(Errno::EFAULT));
     assert_eq!(mm.futex_key(private, true), Ok(FutexKey::Private { mm: mm.id, addr: private }));
+}
+
+/// A stack waits to grow as long as the mappings are somebody else's; a copy, which may hold what that one waits for, does not.
+#[test]
+fn a_program_waits_to_grow_and_a_copy_does_not() {
+    let (mm, pages) = space();
+    let top = map(&mm, 0x20_0000, 0x1000, ANON | MAP_GROWSDOWN).unwrap();
+    let still = mm.still(1);
+    std::thread::scope(|scope| {
+        let grown = scope.spawn(|| mm.grow_down(top - 1, &Limits::NONE));
+        // Meanwhile the other one has looked for the lock as often as a copy does.
+        assert!((0..20).all(|_| !mm.grow_down_for_copy(top - 1, &Limits::NONE, 2)));
+        assert!(!mm.grow_down_for_copy(top - 1, &Limits::NONE, 1), "in the middle of its own fork");
+        drop(still);
+        assert!(grown.join().unwrap());
+    });
+    assert!(mm.grow_down_for_copy(top - PAGE_SIZE - 1, &Limits::NONE, 2));
+    check(&mm, &pages);
 }
 
 /// Random calls: whatever they return, list and machine agree and nothing panics.

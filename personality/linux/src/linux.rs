@@ -58,7 +58,7 @@ impl Personality for Linux {
     }
 
     fn hole_fault(thread: &Thread, addr: usize) -> bool {
-        thread.process().mm().is_some_and(|mm| mm.grow_down(addr, &crate::mm::limits(thread), thread.tid()))
+        thread.process().mm().is_some_and(|mm| mm.grow_down_for_copy(addr, &crate::mm::limits(thread), thread.tid()))
     }
 
     fn out_of_memory(thread: &Thread, resident: u64) {

@@ -14,7 +14,7 @@ pub fn fault(thread: &Thread, frame: &mut Frame, cause: Cause, addr: usize) -> b
     let Some(context) = thread.context() else { return false };
     let mut by = Interrupted { frame, context, fpu_size: thread.machine().isa().fpu.size };
     match cause {
-        Cause::Page { refusal: Refusal::Unmapped, .. } => mm.grow_down(addr, &super::limits(thread), thread.tid()),
+        Cause::Page { refusal: Refusal::Unmapped, .. } => mm.grow_down(addr, &super::limits(thread)),
         Cause::Page { refusal: Refusal::Rights, access: access @ (Access::Store | Access::Fetch) } => {
             mm.user_fault(&mut by, addr, access)
         }
