@@ -119,9 +119,8 @@ fn stem(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What programs of L4 are compiled with: 32-bit code without a C library.
-const L4_FLAGS: &[&str] = &[
-    "-m32",
+/// What code without a C library is compiled with, that of L4 and of libpal.
+const FREE_FLAGS: &[&str] = &[
     "-std=gnu11",
     "-O2",
     "-Wall",
@@ -133,10 +132,10 @@ const L4_FLAGS: &[&str] = &[
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",
     "-fno-tree-loop-distribute-patterns",
-    "-mno-sse",
-    "-mno-mmx",
-    "-Iuser/l4/include",
 ];
+
+/// And programs of L4, 32-bit code.
+const L4_FLAGS: &[&str] = &["-m32", "-mno-sse", "-mno-mmx", "-Iuser/l4/include"];
 
 /// What they are linked with. Sigma0 is below all root tasks.
 const L4_LINK: &[&str] = &[
@@ -162,7 +161,7 @@ pub fn build_l4() -> Result<PathBuf, String> {
     };
     let compile = |file: &Path| -> Result<PathBuf, String> {
         let object = objects.join(format!("{}.o", stem(file)));
-        run(&stem(file), Command::new("cc").args(L4_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
+        run(&stem(file), Command::new("cc").args(FREE_FLAGS).args(L4_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
         Ok(object)
     };
     let mut library = Vec::new();
@@ -181,23 +180,8 @@ pub fn build_l4() -> Result<PathBuf, String> {
     Ok(programs)
 }
 
-/// What libpal and programs on it are compiled with: no C library, and everything of the library in one piece.
-const PAL_FLAGS: &[&str] = &[
-    "-std=gnu11",
-    "-O2",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-ffreestanding",
-    "-fno-pic",
-    "-fno-stack-protector",
-    "-fno-asynchronous-unwind-tables",
-    "-fcf-protection=none",
-    "-fno-tree-loop-distribute-patterns",
-    "-fno-reorder-functions",
-    "-mgeneral-regs-only",
-    "-Iuser/libpal/include",
-];
+/// And libpal and programs on it: everything of the library in one piece.
+const PAL_FLAGS: &[&str] = &["-fno-reorder-functions", "-mgeneral-regs-only", "-Iuser/libpal/include"];
 
 /// What programs on it are linked with.
 const PAL_LINK: &[&str] = &[
@@ -224,7 +208,7 @@ pub fn build_pal(sources_in: &str, place: &str) -> Result<PathBuf, String> {
     };
     let compile = |file: &Path, objects: &Path| -> Result<PathBuf, String> {
         let object = objects.join(format!("{}.o", stem(file)));
-        run(&stem(file), Command::new("cc").args(PAL_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
+        run(&stem(file), Command::new("cc").args(FREE_FLAGS).args(PAL_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
         Ok(object)
     };
     // One object, between two marks: the library's code, which programs may not unmap, is in one place.

@@ -447,17 +447,20 @@ fn status_descriptor() -> Result<(), String> {
 /// What the launcher cannot do it reports, with what to do about it and exit code 125.
 fn launcher_refusals() -> Result<(), String> {
     let root = workspace::root().display();
-    let told = |script: &str, words: &[&str]| {
+    let reports = |script: &str, words: &[&str]| {
         let output = call(Command::new("bash").args(["-c", script]), "")?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let fine = output.status.code() == Some(125) && words.iter().all(|word| said.contains(word));
         if fine { Ok(()) } else { Err(format!("{script}\n{}\n{said}", output.status)) }
     };
-    told(
+    reports(
         &format!("env -i PATH=/nonexistent CARGO_TARGET_DIR=/nonexistent/x {root}/janua run -- true"),
         &["cargo", "rustup.rs"],
     )?;
-    told(&format!("CARGO_TARGET_DIR=/proc/nothing {root}/janua build"), &["cannot write to /proc/nothing", "CARGO_TARGET_DIR="])
+    reports(
+        &format!("CARGO_TARGET_DIR=/proc/nothing {root}/janua build"),
+        &["cannot write to /proc/nothing", "CARGO_TARGET_DIR="],
+    )
 }
 
 /// Scripts run in a clone by somebody whose git changes the ends of lines.

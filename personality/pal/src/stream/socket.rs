@@ -5,8 +5,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use janua_abi::linux::Errno;
 use janua_abi::linux::net::{af, sock};
+use janua_abi::linux::{Errno, Result as LinuxResult};
 use janua_abi::pal::{Error, Kind};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -122,44 +122,41 @@ async fn connect(thread: &Thread, socket: &dyn Socket, addr: &SockAddr) -> Resul
     Ok(thread.wait_until(None, Events::WRITABLE.bits(), ready, step).await??)
 }
 
-/// The next connection of a server.
-pub async fn accept(thread: &Thread, file: &OpenFile) -> Result<Arc<OpenFile>> {
-    let socket = &*object::of_file(file)?.socket;
-    let step = || match socket.accept() {
+/// What `step` comes to, which is tried again whenever the socket may have become ready. TRYAGAIN where the stream is not to wait.
+async fn when_ready<T: Send>(
+    thread: &Thread,
+    (file, socket): (&OpenFile, &dyn Socket),
+    events: Events,
+    mut step: impl FnMut() -> LinuxResult<T> + Send,
+) -> Result<T> {
+    let mut step = || match step() {
         Err(Errno::EAGAIN) => None,
         other => Some(other),
     };
-    let connection = match step() {
-        None if file.nonblocking() => return Err(Error::TryAgain.into()),
-        None => {
-            let ready = |table: &mut PollTable| {
-                socket.poll(Some(table));
-            };
-            thread.wait_until(None, Events::READABLE.bits(), ready, step).await?
-        }
-        Some(taken) => taken,
+    if let Some(done) = step() {
+        return Ok(done?);
+    }
+    if file.nonblocking() {
+        return Err(Error::TryAgain.into());
+    }
+    let ready = |table: &mut PollTable| {
+        socket.poll(Some(table));
     };
+    Ok(thread.wait_until(None, events.bits(), ready, step).await??)
+}
+
+/// The next connection of a server.
+pub async fn accept(thread: &Thread, file: &OpenFile) -> Result<Arc<OpenFile>> {
+    let socket = &*object::of_file(file)?.socket;
+    let connection = when_ready(thread, (file, socket), Events::READABLE, || socket.accept()).await?;
     let how = How { access: 2, share: 0, create: 0, options: 0 };
-    Ok(described(thread, connection?, how))
+    Ok(described(thread, connection, how))
 }
 
 /// The next datagram, and who has sent it.
 pub async fn receive(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>) -> Result<(usize, Option<SocketAddr>)> {
     let socket = &*object::of_file(file)?.socket;
-    let mut step = || match socket.receive(buf, 0, true) {
-        Err(Errno::EAGAIN) => None,
-        other => Some(other),
-    };
-    let received = match step() {
-        None if file.nonblocking() => return Err(Error::TryAgain.into()),
-        None => {
-            let ready = |table: &mut PollTable| {
-                socket.poll(Some(table));
-            };
-            thread.wait_until(None, Events::READABLE.bits(), ready, step).await?
-        }
-        Some(taken) => taken,
-    }?;
+    let received = when_ready(thread, (file, socket), Events::READABLE, || socket.receive(buf, 0, true)).await?;
     let from = match received.from {
         Some(SockAddr::Inet(from)) => Some(from),
         _ => None,
@@ -186,20 +183,8 @@ pub async fn send(
     }
     let to = to.map(|to| sockets(outside(&rules, to, false)));
     let out = Outgoing { flags: NO_SIGNAL, to, ..Outgoing::default() };
-    let mut step = || match socket.send(&thread.caller(), Some(&thread.caller()), buf, &out) {
-        Err(Errno::EAGAIN) => None,
-        other => Some(other),
-    };
-    match step() {
-        None if file.nonblocking() => Err(Error::TryAgain.into()),
-        None => {
-            let ready = |table: &mut PollTable| {
-                socket.poll(Some(table));
-            };
-            Ok(thread.wait_until(None, Events::WRITABLE.bits(), ready, step).await??)
-        }
-        Some(sent) => Ok(sent?),
-    }
+    let step = || socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
+    when_ready(thread, (file, socket), Events::WRITABLE, step).await
 }
 
 /// The URI of a sender.
