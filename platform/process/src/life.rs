@@ -531,6 +531,9 @@ impl Traced<'_> {
                 }
                 return Stop::Exception(self.other(frame, signal, code, addr));
             }
+            if mirror.is_overdue(addr) {
+                continue;
+            }
             let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };
             let refused = match self.page_fault(&mirror, addr, access) {
                 Ok(()) if self.guest.has_work() => return Stop::Pause,

@@ -508,6 +508,17 @@ impl Mirror {
         self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst)
     }
 
+    /// Whether a page that a thread has found missing is one that its process should have, and has not as changes wait: they are made before the thread
+    /// goes on.
+    pub fn is_overdue(&self, addr: usize) -> bool {
+        let inner = self.inner.lock();
+        let is_overdue = !inner.pending.is_empty() && inner.word(addr & !(PAGE - 1)).shown().is_some();
+        if is_overdue {
+            self.expected.store(true, Ordering::SeqCst);
+        }
+        is_overdue
+    }
+
     /// Makes the changes that wait, by the calling thread's own host thread.
     pub fn settle(&self, tracee: &mut Tracee) -> Result<(), Lost> {
         let mut inner = self.inner.lock();
@@ -607,10 +618,10 @@ impl Table for Shown {
         }
         if !changes.is_empty() {
             inner.pending.append(&mut changes);
-            // Before anybody runs, who would find missing what is mapped.
-            self.0.expected.store(true, Ordering::SeqCst);
-            // And who has found it missing meanwhile tries again.
-            self.0.changes.fetch_add(1, Ordering::SeqCst);
+            // They go with the next trip: who finds them missing before sees to that ([`Mirror::is_overdue`]).
+            if inner.pending.len() > INHERITED {
+                self.0.expected.store(true, Ordering::SeqCst);
+            }
         }
     }
 
