@@ -96,13 +96,16 @@ impl<F: Frames, T: Table> Space<F, T> {
         }
         let mut inner = self.inner.lock();
         inner.cut(self.frames, start, end);
-        let code = match &behind {
-            Behind::Object { object, page, shared: false } if T::FAULTS_ARE_DEAR && prot.exec => Some((object.clone(), *page)),
+        let expected = match &behind {
+            // What may be written is copied with what is written beside it as long as it has no entries.
+            Behind::Object { object, page, shared: false } if T::FAULTS_ARE_DEAR && prot != Prot::default() && !prot.write => {
+                Some((object.clone(), *page))
+            }
             _ => None,
         };
         inner.insert(start, Region { end, prot, at_fork: AtFork::Copied, behind });
-        if let Some((object, first)) = code {
-            inner.expect_code(self.frames, start..end, (&object, first), rights(prot, false));
+        if let Some((object, first)) = expected {
+            inner.expect(self.frames, start..end, (&object, first), rights(prot, false));
         }
         Ok(())
     }

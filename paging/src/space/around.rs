@@ -17,8 +17,9 @@ const MOST_COPIED: usize = 32;
 const DATA: usize = 4;
 /// The largest mapping of data for which that is done.
 pub(super) const MOST_DATA: usize = 4096;
-/// Pages of a mapping of code that are given their entries before anybody runs them, where faults are dear.
+/// Pages of a mapping of code that are given their entries before anybody runs them, where faults are dear, and of one that is only read.
 const MOST_CODE: usize = 512;
+const MOST_READ: usize = 64;
 
 /// Pages of zeroes are touched one after another when so many before a page are there: as many again come with it, up to the most.
 const IN_A_ROW: usize = 16;
@@ -142,15 +143,16 @@ impl<F: Frames, T: Table> Inner<F, T> {
         }
     }
 
-    /// Code that is mapped will be run: pages of it that are in memory get their entries at once, of the first [`MOST_CODE`].
-    pub(super) fn expect_code(
+    /// What is mapped of a file will be used: pages of it that are in memory get their entries at once, of the first [`MOST_CODE`] or [`MOST_READ`].
+    pub(super) fn expect(
         &mut self,
         frames: &F,
         range: core::ops::Range<usize>,
         (object, first): (&Object<F>, u64),
         prot: Prot,
     ) {
-        let end = range.end.min(range.start + MOST_CODE * PAGE);
+        let most = if prot.exec { MOST_CODE } else { MOST_READ };
+        let end = range.end.min(range.start + most * PAGE);
         for page in (range.start..end).step_by(AROUND * PAGE) {
             // By groups of its own, which begin where the range does.
             let mut found = [(0, PageFrame(0)); AROUND];

@@ -26,6 +26,42 @@ pub struct Memory<'a>(&'a Thread);
 pub struct CallerMemory;
 
 impl ProcessContext {
+    /// [`Context::scheduled`]: without what the host's process was used for before.
+    fn scheduled_by_host(&self, ids: (u32, u32)) -> Option<Scheduled> {
+        let scheduled = usage::scheduled(ids)?;
+        if ids.0 != ids.1 {
+            return Some(scheduled);
+        }
+        let mirror = self.0.mirror();
+        mirror.note_counted(None, Some(scheduled));
+        let Scheduled { ran, waited, times } = mirror.counted_before().scheduled;
+        Some(Scheduled {
+            ran: scheduled.ran.saturating_sub(ran),
+            waited: scheduled.waited.saturating_sub(waited),
+            times: scheduled.times.saturating_sub(times),
+        })
+    }
+
+    /// What the host counts for the thread or its process, without what that was used for before.
+    fn counted_by_host(&self, ids: (u32, u32), whole_task: bool) -> Usage {
+        let counted = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
+        let Some(counted) = counted else { return Usage::default() };
+        if !whole_task && ids.0 != ids.1 {
+            return counted;
+        }
+        let mirror = self.0.mirror();
+        mirror.note_counted(Some(counted), None);
+        let before = mirror.counted_before().usage;
+        Usage {
+            user: counted.user.saturating_sub(before.user),
+            system: counted.system.saturating_sub(before.system),
+            minor_faults: counted.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: counted.major_faults.saturating_sub(before.major_faults),
+            waits: counted.waits.saturating_sub(before.waits),
+            preemptions: counted.preemptions.saturating_sub(before.preemptions),
+        }
+    }
+
     /// Its memory.
     pub fn memory_of(thread: &Thread) -> Memory<'_> {
         Memory(thread)
@@ -202,11 +238,13 @@ impl Context for ProcessContext {
     }
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
+        self.0.mirror().touch();
         usage::set_affinity(tid, cpus)?;
         self.0.restrict(cpus)
     }
     fn set_nice(&self, nice: i32) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
+        self.0.mirror().touch();
         self.0.set_nice(nice)?;
         usage::set_nice(tid, nice)
     }
@@ -227,15 +265,16 @@ impl Context for ProcessContext {
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {
         let (pid, tid) = self.ids()?;
         if whole_task {
-            return Some(clock::of_other((pid, tid), true)? + self.0.mirror().used_in_kernel());
+            let mirror = self.0.mirror();
+            let used = clock::of_other((pid, tid), true)?.saturating_sub(mirror.counted_before().cpu);
+            return Some(used + mirror.used_in_kernel());
         }
         let own = self.0.used_in_kernel();
-        Some(own + usage::scheduled((pid, tid)).map_or_else(|| self.0.ran.so_far(), |scheduled| scheduled.ran))
+        Some(own + self.scheduled_by_host((pid, tid)).map_or_else(|| self.0.ran.so_far(), |scheduled| scheduled.ran))
     }
     fn usage(&self, whole_task: bool) -> Option<Usage> {
         let ids = self.ids()?;
-        let counted = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
-        let counted = counted.unwrap_or_default();
+        let counted = self.counted_by_host(ids, whole_task);
         // The host reports it in ticks, if at all; its clocks are exact.
         let exact = self.cpu(whole_task)?;
         // The host counts its own, of which one may bring many pages, and none where it was given an order to bring them.
@@ -275,6 +314,6 @@ impl Context for ProcessContext {
         made
     }
     fn scheduled(&self) -> Option<Scheduled> {
-        usage::scheduled(self.ids()?)
+        self.scheduled_by_host(self.ids()?)
     }
 }

@@ -20,6 +20,7 @@ mod near;
 pub mod physical;
 mod registers;
 pub mod space;
+mod spare;
 mod stray;
 pub mod stub;
 pub mod thread;

@@ -20,6 +20,7 @@ use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{
     Carrier, Clock, Context, Frame, Guest, HostSignal, Nanos, Next, Space, Spawn, SpawnKind, UserMemory, drive, space,
 };
+use janua_rt::Mutex;
 use janua_text::access;
 
 use crate::context::ProcessContext;
@@ -27,6 +28,7 @@ use crate::mailbox::{self, Mailbox, Words};
 use crate::mirror::{Mirror, Pages};
 use crate::physical::MEMORY;
 use crate::space::{self as spaces, ProcessSpace};
+use crate::spare::{self, Counted, Spare};
 use crate::stray;
 use crate::stub;
 use crate::thread::Thread;
@@ -45,14 +47,26 @@ struct Birth {
     thread: Arc<Thread>,
     /// Its host thread, which waits in the stub's code.
     tid: u32,
-    /// It is the first of its process, which has these pages.
-    leads: Option<Pages>,
+    /// It is the first of its process, whether or not that had another guest before.
+    leads: Option<Made>,
     /// Whose child it is.
     parent: Option<Arc<Mirror>>,
     frame: Frame,
     /// The vector and floating-point registers of who made it, where the host's thread does not have them anyway.
     xstate: Option<Vec<u8>>,
 }
+
+/// A process for a guest, whose only thread waits in the stub's code.
+#[derive(Clone, Copy)]
+struct Made {
+    pid: u32,
+    pages: Pages,
+    /// What the host counted for it when it was another's.
+    before: Option<Counted>,
+}
+
+/// The vector registers of a thread that has used none.
+static UNUSED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// The first guest thread of the machine, in an empty space.
 pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
@@ -61,8 +75,7 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn S
     let thread = Thread::new(guest.clone(), space.clone(), Regs { frame, ..Regs::default() });
     let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
     guest.attach(context.clone());
-    let (tid, pages) = made()?;
-    begin(guest, Birth { thread, tid, leads: Some(pages), parent: None, frame, xstate: None })?;
+    begin(guest, Birth { thread, tid: 0, leads: Some(made()?), parent: None, frame, xstate: None })?;
     Ok((context, space))
 }
 
@@ -89,7 +102,7 @@ pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
 }
 
 /// A new host thread of the creator's process, or a process with its pages and the vector registers that it is to have.
-fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<Pages>, Option<Vec<u8>>)> {
+fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<Made>, Option<Vec<u8>>)> {
     match kind {
         SpawnKind::Thread | SpawnKind::SharedSpace => {
             // Of the same process: all that a process is for is the space.
@@ -101,28 +114,74 @@ fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<Pages>, Op
         SpawnKind::Fork => {
             let mut area = Box::new([0; XSTATE_MOST]);
             let len = creator.tracee.lock().xstate(&mut area)?;
-            let (tid, pages) = made()?;
-            Ok((tid, Some(pages), Some(area[..len].to_vec())))
+            Ok((0, Some(made()?), Some(area[..len].to_vec())))
         }
     }
 }
 
+/// A process: one that is left of another guest, or a new one.
+fn made() -> Result<Made> {
+    match spare::take() {
+        Some(Spare { pid, pages, counted }) => Ok(Made { pid, pages, before: Some(counted) }),
+        None => made_new(),
+    }
+}
+
 /// A new process and its pages.
-fn made() -> Result<(u32, Pages)> {
+fn made_new() -> Result<Made> {
     // First, as a process without them could do nothing, not even end.
     let pages = Pages::take()?;
-    zygote::make(pages).map(|tid| (tid, pages)).inspect_err(|_| pages.release())
+    let made = zygote::make(pages).map(|pid| Made { pid, pages, before: None });
+    made.inspect_err(|_| pages.release())
+}
+
+impl Made {
+    /// The process is the one of this page table.
+    fn belongs_to(&self, mirror: &Mirror) {
+        mirror.set_process(self.pid, self.pages);
+        match self.before {
+            Some(before) => mirror.set_counted_before(before),
+            None => mirror.has_word(),
+        }
+    }
+
+    /// Begins to trace its thread, with these vector registers, or as one that has used none: on the thread that will go on to do so.
+    /// If it is one that was left, and cannot be used any more, another takes its place.
+    fn seize(self, tracee: &mut Tracee, mirror: &Mirror, xstate: Option<&[u8]>) -> core::result::Result<Made, Lost> {
+        let (mut made, mut seized) = (self, tracee.seize(self.pid));
+        if seized.is_err() && self.before.is_some() {
+            spare::give_up(self.pid, self.pages, tracee);
+            made = made_new().map_err(|_| Lost)?;
+            mirror.set_counted_before(Counted::default());
+            made.belongs_to(mirror);
+            seized = tracee.seize(made.pid);
+        }
+        seized?;
+        match xstate {
+            Some(area) => {
+                let _ = tracee.set_xstate(area);
+            }
+            None if made.before.is_some() => tracee.set_xstate(&UNUSED.lock()).map_err(|_| Lost)?,
+            None if UNUSED.lock().is_empty() => {
+                let mut area = Box::new([0; XSTATE_MOST]);
+                let len = tracee.xstate(&mut area).map_err(|_| Lost)?;
+                // The first process alone comes here.
+                *UNUSED.lock() = area[..len].to_vec();
+            }
+            None => {}
+        }
+        Ok(made)
+    }
 }
 
 fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
     let thread = birth.thread.clone();
     let mirror = thread.mirror();
-    let (tid, leads) = (birth.tid, birth.leads);
+    let tid = birth.leads.map_or(birth.tid, |made| made.pid);
     thread.set_tid(tid);
     mirror.add(thread.clone());
-    if let Some(pages) = leads {
-        mirror.set_process(tid, pages);
-        mirror.has_word();
+    if let Some(made) = birth.leads {
+        made.belongs_to(&mirror);
         if let Some(parent) = &birth.parent {
             // Each page would have come by a fault, and counts as one.
             thread.note_faults(&mirror, mirror.inherit(parent));
@@ -170,10 +229,9 @@ fn join(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> 
 
 /// The calling thread goes on in another space, which is empty.
 pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
-    let (pid, pages) = made()?;
+    let made = made()?;
     let fresh = ProcessSpace::of(&space).own.mirror().clone();
-    fresh.set_process(pid, pages);
-    fresh.has_word();
+    made.belongs_to(&fresh);
     let old = own.mirror();
     let thread = old.threads().into_iter().find(|thread| core::ptr::eq(&**thread, own)).ok_or(Errno::ESRCH)?;
     {
@@ -181,7 +239,7 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
         let regs = *tracee.regs().map_err(|Lost| Errno::EAGAIN)?;
         let mut next = own.next_tracee(regs);
         next.set_name(tracee.name());
-        if next.seize(pid).and_then(|()| furnish(&mut next, &fresh)).is_err() {
+        if made.seize(&mut next, &fresh, None).and_then(|_| furnish(&mut next, &fresh)).is_err() {
             if !next.is_traced() {
                 fresh.abandon();
             }
@@ -193,7 +251,7 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
         give_back(&tracee, &old);
         *tracee = next;
     }
-    own.set_tid(pid);
+    own.set_tid(fresh.pid());
     own.change_space(space);
     fresh.add(thread);
     if old.remove(own, 0) == 0 {
@@ -209,12 +267,13 @@ fn live(birth: Birth) {
     let arrived = {
         let mut tracee = thread.tracee.lock();
         let mirror = thread.mirror();
-        let seized = tracee.seize(tid).inspect_err(|_| mirror.abandon());
+        let seized = match leads {
+            Some(made) => made.seize(&mut tracee, &mirror, xstate.as_deref()).map(|made| thread.set_tid(made.pid)),
+            None => tracee.seize(tid),
+        };
+        let seized = seized.inspect_err(|_| mirror.abandon());
         let fit = if leads.is_some() { furnish } else { join };
         let seized = seized.and_then(|()| fit(&mut tracee, &mirror));
-        if let Some(area) = &xstate {
-            let _ = tracee.set_xstate(area);
-        }
         if leads.is_some() {
             for descriptor in thread.areas.lock().iter().flatten() {
                 let _ = tracee.set_thread_area(descriptor.entry, &raw const *descriptor as usize);
@@ -248,12 +307,16 @@ fn end(thread: &Thread) {
     let mirror = thread.mirror();
     thread.set_ended();
     thread.set_tid(0);
-    {
+    let is_kept = {
         let mut tracee = thread.tracee.lock();
-        tracee.end();
+        let is_kept = spare::keep(thread, &mirror, &mut tracee);
+        if !is_kept {
+            tracee.end();
+        }
         give_back(&tracee, &mirror);
-    }
-    if mirror.remove(thread, janua_platform_linux::clock::of_caller()) == 0 {
+        is_kept
+    };
+    if mirror.remove(thread, janua_platform_linux::clock::of_caller()) == 0 && !is_kept {
         spaces::reap(&mirror);
     }
     thread.guest.lock().take();
@@ -467,6 +530,9 @@ impl Traced<'_> {
                     }
                 }
                 return Stop::Exception(self.other(frame, signal, code, addr));
+            }
+            if mirror.is_overdue(addr) {
+                continue;
             }
             let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };
             let refused = match self.page_fault(&mirror, addr, access) {

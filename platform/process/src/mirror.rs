@@ -4,8 +4,6 @@
 //! and never more than the entry grants once [`Table::flush`] has returned. What is to be taken away is noted and done there,
 //! in as few trips as there can be.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,18 +12,21 @@ use janua_abi::linux::Errno;
 use janua_paging::table::NoMemory;
 use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
+use janua_port::machine::{Scheduled, Usage};
 use janua_rt::Mutex;
 
 use crate::mailbox;
 use crate::physical::MEMORY;
+use crate::spare::Counted;
 use crate::stub::{self, Request};
 use crate::thread::{self, Thread};
 use crate::tracee::{Lost, Tracee, moment};
 
+mod chunks;
 pub mod eager;
 
-const CHUNK_PAGES: usize = 512;
-const CHUNK: usize = CHUNK_PAGES * PAGE;
+use chunks::{CHUNK, Chunks};
+
 /// Pages around one that faulted that are shown with it: an aligned group of this many.
 const AROUND: usize = 64;
 /// With those behind it that go on in the same mapping of the host's, as many at most.
@@ -51,7 +52,7 @@ fn unpack(bits: u64) -> Prot {
 }
 
 #[derive(Clone, Copy)]
-struct Word(u64);
+pub struct Word(u64);
 
 impl Word {
     fn new(entry: Entry) -> Word {
@@ -83,7 +84,8 @@ impl Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Unmap { addr: usize, pages: usize },
-    Map { addr: usize, pages: usize, frame: PageFrame, rights: u64 },
+    /// `now`: the host's page table has the pages at once, too; otherwise each has yet to be met with there, which stops nobody.
+    Map { addr: usize, pages: usize, frame: PageFrame, rights: u64, now: bool },
     Protect { addr: usize, pages: usize, rights: u64 },
 }
 
@@ -94,10 +96,11 @@ impl Change {
             (Change::Unmap { addr, pages }, Change::Unmap { addr: at, pages: more }) if *addr + *pages * PAGE == *at => {
                 *pages += more;
             }
-            (Change::Map { addr, pages, frame, rights }, Change::Map { addr: at, pages: more, frame: from, rights: same })
-                if *addr + *pages * PAGE == *at && frame.0 + *pages == from.0 && rights == same =>
-            {
-                *pages += more
+            (
+                Change::Map { addr, pages, frame, rights, now },
+                Change::Map { addr: at, pages: more, frame: from, rights: same, now: when },
+            ) if *addr + *pages * PAGE == *at && frame.0 + *pages == from.0 && rights == same && now == when => {
+                *pages += more;
             }
             (Change::Protect { addr, pages, rights }, Change::Protect { addr: at, pages: more, rights: same })
                 if *addr + *pages * PAGE == *at && rights == same =>
@@ -118,7 +121,7 @@ impl Change {
     fn request(&self) -> Request {
         match *self {
             Change::Unmap { addr, pages } => stub::unmap(addr, pages * PAGE),
-            Change::Map { addr, pages, frame, rights } => stub::map(addr, frame, pages, unpack(rights)),
+            Change::Map { addr, pages, frame, rights, now } => stub::map(addr, frame, pages, unpack(rights), now),
             Change::Protect { addr, pages, rights } => stub::protect(addr, pages, unpack(rights)),
         }
     }
@@ -130,16 +133,9 @@ fn note(changes: &mut Vec<Change>, change: Change) {
     }
 }
 
-/// The words of [`CHUNK`] bytes of addresses.
-struct Chunk {
-    words: [Word; CHUNK_PAGES],
-    /// How many are present. It goes with the last.
-    present: usize,
-}
-
 #[derive(Default)]
 struct Inner {
-    chunks: BTreeMap<usize, Box<Chunk>>,
+    chunks: Chunks,
     pending: Vec<Change>,
     /// The page of requests of the host's process, once there is one.
     requests: Option<PageFrame>,
@@ -149,18 +145,11 @@ struct Inner {
 
 impl Inner {
     fn word(&self, addr: usize) -> Word {
-        self.chunks.get(&(addr / CHUNK)).map_or(Word(0), |chunk| chunk.words[addr % CHUNK / PAGE])
+        self.chunks.word(addr)
     }
 
     fn put(&mut self, addr: usize, word: Word) {
-        let number = addr / CHUNK;
-        let empty = || Box::new(Chunk { words: [Word(0); CHUNK_PAGES], present: 0 });
-        let chunk = self.chunks.entry(number).or_insert_with(empty);
-        let old = core::mem::replace(&mut chunk.words[addr % CHUNK / PAGE], word);
-        chunk.present = chunk.present + usize::from(word.is_present()) - usize::from(old.is_present());
-        if chunk.present == 0 {
-            self.chunks.remove(&number);
-        }
+        self.chunks.put(addr, word);
     }
 
     fn set(&mut self, addr: usize, entry: Entry) {
@@ -169,7 +158,7 @@ impl Inner {
         if let Some(shown) = old.shown() {
             let (rights, frame) = (new.rights(), entry.frame);
             if old.frame() != frame {
-                note(&mut self.pending, Change::Map { addr, pages: 1, frame, rights });
+                note(&mut self.pending, Change::Map { addr, pages: 1, frame, rights, now: true });
                 new = new.show(Some(rights));
             } else if shown & !rights != 0 {
                 note(&mut self.pending, Change::Protect { addr, pages: 1, rights });
@@ -182,39 +171,22 @@ impl Inner {
     }
 
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        for (number, chunk) in self.chunks.range(from / CHUNK..) {
-            let start = number * CHUNK;
-            if start >= end {
-                return None;
-            }
-            let first = from.saturating_sub(start) / PAGE;
-            for (at, word) in chunk.words.iter().enumerate().skip(first) {
-                let addr = start + at * PAGE;
-                if addr >= end {
-                    return None;
-                }
-                if let Some(entry) = word.entry() {
-                    return Some((addr, entry));
-                }
-            }
-        }
-        None
+        let (addr, word) = self.chunks.next(from, end)?;
+        Some((addr, word.entry()?))
     }
 
     fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        let (addr, entry) = self.next(from, end)?;
-        if self.word(addr).shown().is_some() {
+        let (addr, word) = self.chunks.next(from, end)?;
+        if word.shown().is_some() {
             note(&mut self.pending, Change::Unmap { addr, pages: 1 });
         }
         self.put(addr, Word(0));
-        Some((addr, entry))
+        Some((addr, word.entry()?))
     }
 
     /// Nothing is shown any more.
     fn hide_all(&mut self) {
-        for chunk in self.chunks.values_mut() {
-            chunk.words.iter_mut().for_each(|word| *word = word.show(None));
-        }
+        self.chunks.change_all(|word| word.show(None));
         self.pending.clear();
     }
 
@@ -243,7 +215,7 @@ impl Inner {
             }
             let change = match word.shown() {
                 Some(_) => Change::Protect { addr: page, pages: 1, rights },
-                None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
+                None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights, now: true },
             };
             note(&mut changes, change);
             self.put(page, word.show(Some(rights)));
@@ -302,6 +274,12 @@ pub struct Mirror {
     abandoned: AtomicBool,
     /// Pages that have come by faults.
     faults: AtomicU64,
+    /// Threads it has had; and somebody has changed what the host keeps for its process besides memory and registers.
+    begun: AtomicU32,
+    touched: AtomicBool,
+    /// What the host had counted for the process before it was its, and what it has counted since.
+    counted_before: Mutex<Counted>,
+    counted: Mutex<(Option<Usage>, Option<Scheduled>)>,
 }
 
 impl Mirror {
@@ -318,6 +296,10 @@ impl Mirror {
             ended: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
             faults: AtomicU64::new(0),
+            begun: AtomicU32::new(0),
+            touched: AtomicBool::new(false),
+            counted_before: Mutex::default(),
+            counted: Mutex::default(),
         })
     }
 
@@ -360,6 +342,48 @@ impl Mirror {
         inner.mailboxes = pages.mailbox.into_iter().map(|page| (page, false)).collect();
     }
 
+    /// The process had another guest before, for which the host had counted this.
+    pub fn set_counted_before(&self, counted: Counted) {
+        *self.counted_before.lock() = counted;
+    }
+
+    /// What the host had counted for the process before it was its.
+    pub fn counted_before(&self) -> Counted {
+        *self.counted_before.lock()
+    }
+
+    /// Notes what the host counts for its process altogether, if it is of the first thread, which says so.
+    pub fn note_counted(&self, usage: Option<Usage>, scheduled: Option<Scheduled>) {
+        let mut counted = self.counted.lock();
+        counted.0 = usage.or(counted.0);
+        counted.1 = scheduled.or(counted.1);
+    }
+
+    /// What was noted last.
+    pub fn counted(&self) -> (Option<Usage>, Option<Scheduled>) {
+        *self.counted.lock()
+    }
+
+    /// Its process is no longer as one that has had one guest thread and nothing else.
+    pub fn touch(&self) {
+        self.touched.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its process could be another guest's once its memory is gone.
+    pub fn is_bare(&self) -> bool {
+        let one = self.begun.load(Ordering::Relaxed) == 1 && self.inner.lock().mailboxes.len() <= 1;
+        one && !self.touched.load(Ordering::Relaxed) && self.barriers() == 0 && !self.is_abandoned() && self.pid() != 0
+    }
+
+    /// The process is no longer its own: its pages.
+    pub fn part(&self) -> Option<Pages> {
+        let mut inner = self.inner.lock();
+        inner.hide_all();
+        self.pid.store(0, Ordering::Relaxed);
+        let mailbox = inner.mailboxes.pop().map(|(page, _)| page);
+        inner.requests.take().map(|requests| Pages { requests, mailbox })
+    }
+
     /// Its process' page of requests.
     pub fn requests(&self) -> Option<PageFrame> {
         self.inner.lock().requests
@@ -377,8 +401,8 @@ impl Mirror {
         let mut inner = self.inner.lock();
         let (mut changes, mut pages) = (Vec::new(), 0);
         'all: for likely in [true, false] {
-            for (number, chunk) in &parent.chunks {
-                for (at, theirs) in chunk.words.iter().enumerate() {
+            for (number, chunk) in parent.chunks.iter() {
+                for (at, theirs) in chunk.iter() {
                     let Some(shown) = theirs.shown() else { continue };
                     let addr = number * CHUNK + at * PAGE;
                     let word = inner.word(addr);
@@ -387,7 +411,7 @@ impl Mirror {
                     if !word.is_present() || rights == 0 || word.shown().is_some() || is_likely != likely {
                         continue;
                     }
-                    note(&mut changes, Change::Map { addr, pages: 1, frame, rights });
+                    note(&mut changes, Change::Map { addr, pages: 1, frame, rights, now: false });
                     if changes.len() > INHERITED {
                         changes.pop();
                         break 'all;
@@ -432,7 +456,7 @@ impl Mirror {
             for number in have..have + more {
                 let page = MEMORY.take().ok_or(Lost)?;
                 inner.mailboxes.push((page, false));
-                requests.push(stub::map(mailbox::place(number), page, 1, rights));
+                requests.push(stub::map(mailbox::place(number), page, 1, rights, true));
             }
         }
         let page = inner.requests.ok_or(Lost)?;
@@ -453,6 +477,7 @@ impl Mirror {
     }
 
     pub fn add(&self, thread: Arc<Thread>) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
         self.threads.lock().push(thread);
     }
 
@@ -481,6 +506,17 @@ impl Mirror {
     /// Whether changes wait.
     pub fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst)
+    }
+
+    /// Whether a page that a thread has found missing is one that its process should have, and has not as changes wait: they are made before the thread
+    /// goes on.
+    pub fn is_overdue(&self, addr: usize) -> bool {
+        let inner = self.inner.lock();
+        let is_overdue = !inner.pending.is_empty() && inner.word(addr & !(PAGE - 1)).shown().is_some();
+        if is_overdue {
+            self.expected.store(true, Ordering::SeqCst);
+        }
+        is_overdue
     }
 
     /// Makes the changes that wait, by the calling thread's own host thread.
@@ -575,17 +611,17 @@ impl Table for Shown {
         while let Some((addr, entry)) = inner.next(at, end) {
             let word = inner.word(addr);
             if word.shown().is_none() && word.rights() != 0 {
-                note(&mut changes, Change::Map { addr, pages: 1, frame: entry.frame, rights: word.rights() });
+                note(&mut changes, Change::Map { addr, pages: 1, frame: entry.frame, rights: word.rights(), now: false });
                 inner.put(addr, word.show(Some(word.rights())));
             }
             at = addr + PAGE;
         }
         if !changes.is_empty() {
             inner.pending.append(&mut changes);
-            // Before anybody runs, who would find missing what is mapped.
-            self.0.expected.store(true, Ordering::SeqCst);
-            // And who has found it missing meanwhile tries again.
-            self.0.changes.fetch_add(1, Ordering::SeqCst);
+            // They go with the next trip: who finds them missing before sees to that ([`Mirror::is_overdue`]).
+            if inner.pending.len() > INHERITED {
+                self.0.expected.store(true, Ordering::SeqCst);
+            }
         }
     }
 
@@ -638,7 +674,7 @@ mod tests {
         for (at, frame) in [(0x20_0000, 10), (0x20_1000, 11), (0x20_2000, 20), (0x20_4000, 22)] {
             inner.set(at, entry(frame, BOTH));
         }
-        let map = |addr, pages, frame| Change::Map { addr, pages, frame: PageFrame(frame), rights: 3 };
+        let map = |addr, pages, frame| Change::Map { addr, pages, frame: PageFrame(frame), rights: 3, now: true };
         assert_eq!(inner.show(0x20_2000), [map(0x20_0000, 2, 10), map(0x20_2000, 1, 20), map(0x20_4000, 1, 22)]);
         assert!(inner.show(0x20_2000).is_empty(), "all of it is there");
     }
@@ -657,7 +693,7 @@ mod tests {
         assert!(inner.pending.is_empty());
         assert_eq!(inner.show(0x5000), [Change::Protect { addr: 0x5000, pages: 1, rights: 3 }]);
         inner.set(0x6000, entry(9, BOTH));
-        assert_eq!(inner.pending, [Change::Map { addr: 0x6000, pages: 1, frame: PageFrame(9), rights: 3 }]);
+        assert_eq!(inner.pending, [Change::Map { addr: 0x6000, pages: 1, frame: PageFrame(9), rights: 3, now: true }]);
         inner.pending.clear();
         inner.take(0x5000, 0x6000);
         inner.take(0x5000, 0x7000);
@@ -677,7 +713,7 @@ mod tests {
         inner.take(0x5000, 0x6000);
         inner.set(0x5000, entry(2, BOTH));
         let unmap = Change::Unmap { addr: 0x5000, pages: 1 };
-        assert_eq!(inner.bring(0x5000), [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3 }]);
+        assert_eq!(inner.bring(0x5000), [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3, now: true }]);
     }
 
     #[test]
@@ -687,7 +723,7 @@ mod tests {
             let addr = number * CHUNK;
             inner.set(addr, entry(1, READ));
             inner.set(addr + PAGE, entry(2, READ));
-            assert!(inner.take(addr, addr + PAGE).is_some() && inner.chunks.len() == 1);
+            assert!(inner.take(addr, addr + PAGE).is_some() && !inner.chunks.is_empty());
             assert!(inner.take(addr, addr + CHUNK).is_some() && inner.chunks.is_empty());
         }
     }

@@ -27,8 +27,9 @@ pub const GETPPID: u32 = 110;
 /// The flags of clone(2) for a process, which is the child of the kernel's, and for a thread.
 pub const CHILD_FLAGS: u32 = clone::PARENT as u32 | SIGCHLD;
 pub const THREAD_FLAGS: u32 = (clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM) as u32;
-/// How every page is mapped.
-pub const MAP_FLAGS: u32 = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
+/// How every page is mapped, and how where the host's page table is to have it at once.
+pub const MAP_FLAGS: u32 = MAP_SHARED | MAP_FIXED;
+pub const MAP_NOW_FLAGS: u32 = MAP_FLAGS | MAP_POPULATE;
 
 /// Requests that fit into the page, and a thread's name behind them.
 pub const MOST: usize = PAGE / size_of::<Request>() - 1;
@@ -39,6 +40,7 @@ global_asm!(
     ".globl janua_stub_start",
     ".globl janua_stub_one",
     ".globl janua_stub_thread",
+    ".globl janua_stub_rest",
     ".globl janua_stub_zygote",
     ".globl janua_stub_end",
     // Makes the calls from rbx up to rbp, until one fails; the result is in rax.
@@ -75,6 +77,7 @@ global_asm!(
     "6:",
     "int3",
     "jmp 6b",
+    "janua_stub_rest:",
     "5:",
     "mov eax, {pause}",
     "syscall",
@@ -207,7 +210,7 @@ global_asm!(
     kill = const SIGKILL,
     everybody = const i32::MAX,
     page = const PAGE,
-    map_flags = const MAP_FLAGS,
+    map_flags = const MAP_NOW_FLAGS,
     mmap = const nr::MMAP.number(),
     read = const 1,
     write = const 3,
@@ -217,6 +220,7 @@ unsafe extern "C" {
     static janua_stub_start: u8;
     static janua_stub_one: u8;
     static janua_stub_thread: u8;
+    static janua_stub_rest: u8;
     static janua_stub_zygote: u8;
     static janua_stub_end: u8;
 }
@@ -264,6 +268,11 @@ pub fn thread() -> usize {
     entry(&raw const janua_stub_thread)
 }
 
+/// Where a thread waits to be traced.
+pub fn rest() -> usize {
+    entry(&raw const janua_stub_rest)
+}
+
 /// Where the process begins that others are made from.
 pub fn zygote() -> usize {
     entry(&raw const janua_stub_zygote)
@@ -280,9 +289,10 @@ pub fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
 }
 
-/// mmap(2) of pages in a row.
-pub fn map(addr: usize, frame: PageFrame, pages: usize, prot: Prot) -> Request {
-    [nr::MMAP.number(), addr, pages * PAGE, bits(prot), MAP_FLAGS as usize, MEMORY.descriptor(), Physical::offset(frame), 0]
+/// mmap(2) of pages in a row, which the host's page table has at once or when they are met with.
+pub fn map(addr: usize, frame: PageFrame, pages: usize, prot: Prot, now: bool) -> Request {
+    let flags = if now { MAP_NOW_FLAGS } else { MAP_FLAGS } as usize;
+    [nr::MMAP.number(), addr, pages * PAGE, bits(prot), flags, MEMORY.descriptor(), Physical::offset(frame), 0]
 }
 
 /// mprotect(2).

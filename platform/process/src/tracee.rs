@@ -523,6 +523,15 @@ impl Tracee {
         }
     }
 
+    /// Lets the thread wait in the stub's code, untraced, as a new one does.
+    pub fn rest(&mut self) -> core::result::Result<(), Lost> {
+        self.halt()?;
+        self.set(&Tracee::stub_regs(stub::rest()))?;
+        trace(request::DETACH, self.tid, 0, 0).map_err(|_| Lost)?;
+        self.tid = 0;
+        Ok(())
+    }
+
     /// Its vector and floating-point registers, in the host's form: how many bytes.
     pub fn xstate(&mut self, out: &mut [u8; XSTATE_MOST]) -> Result<usize> {
         self.halt().map_err(|Lost| Errno::ESRCH)?;

@@ -117,7 +117,7 @@ fn filter(descriptor: u32, name: u32) -> Vec<Filter> {
         code.append(&mut own);
     };
     // Its own file alone, wherever: what is a guest's is the kernel's to know.
-    pass(nr::MMAP.number() as u32, &[(3, &[stub::MAP_FLAGS]), (4, &[descriptor])]);
+    pass(nr::MMAP.number() as u32, &[(3, &[stub::MAP_FLAGS, stub::MAP_NOW_FLAGS]), (4, &[descriptor])]);
     // The signal for the kernel's end, and a name from the page of requests.
     let words = [SIGKILL, name];
     pass(nr::PRCTL.number() as u32, &[(0, &[prctl::SET_PDEATHSIG, prctl::SET_NAME]), (1, &words)]);
@@ -284,8 +284,11 @@ mod tests {
     fn the_filter_passes_what_the_stub_asks_for_and_nothing_like_it() {
         let map = nr::MMAP.number() as u32;
         let passes_map = |flags, descriptor| passes(map, [0x1000, 0x1000, 3, flags, descriptor, 0]);
-        assert!(passes_map(stub::MAP_FLAGS, OWN));
-        assert!(!passes_map(stub::MAP_FLAGS, OWN + 1) && !passes_map(stub::MAP_FLAGS | 0x20, OWN) && !passes_map(2, OWN));
+        for flags in [stub::MAP_FLAGS, stub::MAP_NOW_FLAGS] {
+            assert!(passes_map(flags, OWN));
+            assert!(!passes_map(flags, OWN + 1) && !passes_map(flags | 0x20, OWN) && !passes_map(flags & !1 | 2, OWN));
+        }
+        assert!(!passes_map(2, OWN));
         let fork = nr::CLONE.number() as u32;
         assert!(passes(fork, [stub::CHILD_FLAGS, 0, 0, 0, 0, 0]) && passes(fork, [stub::THREAD_FLAGS, 0, 0, 0, 0, 0]));
         for bit in 0..32 {

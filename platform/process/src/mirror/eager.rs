@@ -33,7 +33,7 @@ impl Inner {
             }
             let change = match word.shown() {
                 Some(_) => Change::Protect { addr: page, pages: 1, rights },
-                None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
+                None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights, now: true },
             };
             note(&mut self.pending, change);
             self.put(page, word.show(Some(rights)));
@@ -73,7 +73,7 @@ mod tests {
         }
         // What is not there is left out.
         assert!(inner.show_range(0x10_0000, 0x10_0000 + 80 * PAGE));
-        assert_eq!(inner.pending, [Change::Map { addr: 0x10_0000, pages: 64, frame: PageFrame(7), rights: 3 }]);
+        assert_eq!(inner.pending, [Change::Map { addr: 0x10_0000, pages: 64, frame: PageFrame(7), rights: 3, now: true }]);
         inner.pending.clear();
         assert!(!inner.show_range(0x10_0000, 0x10_0000 + 64 * PAGE));
     }

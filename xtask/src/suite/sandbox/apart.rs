@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_guest_killed", guest_killed),
     ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
     ("sandbox/apart_maker_killed", maker_killed),
+    ("sandbox/apart_spares_killed", spares_killed),
     ("sandbox/apart_list", super::running::list),
     ("sandbox/apart_mapped_files", mapped_files),
     ("sandbox/apart_memory", memory),
@@ -42,6 +43,15 @@ fn parts(running: &crate::guard::Running) -> Result<Vec<i32>, String> {
     if found.len() < 3 { Err(format!("only {} processes", found.len())) } else { Ok(found) }
 }
 
+/// Those of them that the host calls so.
+fn called(running: &crate::guard::Running, name: &str) -> Result<Vec<i32>, String> {
+    let is_called = |pid: &i32| status(*pid, "Name").is_ok_and(|found| found == name);
+    Ok(parts(running)?.into_iter().filter(is_called).collect())
+}
+
+/// What the host calls a process whose guest has ended and that waits for the next.
+const SPARE: &str = "janua: spare";
+
 /// The line of /proc/PID/status that begins with a word.
 fn status(pid: i32, word: &str) -> Result<String, String> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|e| format!("{pid}: {e}"))?;
@@ -50,11 +60,11 @@ fn status(pid: i32, word: &str) -> Result<String, String> {
 }
 
 /// The processes that guests run in, and the one they are made from, have one descriptor, no handler of the kernel's, a filter, nothing of
-/// the kernel's memory, and nobody runs in them untraced.
+/// the kernel's memory, and nobody runs in them untraced: one whose guest has ended waits, with nothing of that one's memory.
 pub fn bare(s: &Sandbox) -> Result<(), String> {
     let running = up(
         s,
-        "sleep 100 & python3 -c 'import threading, time\nthreading.Thread(target=time.sleep, args=[100]).start()\nopen(\"ready\", \"w\")' & wait",
+        "/bin/true; sleep 100 & python3 -c 'import threading, time\nthreading.Thread(target=time.sleep, args=[100]).start()\nopen(\"ready\", \"w\")' & wait",
     )?;
     let parts = parts(&running)?;
     for (at, pid) in parts.iter().enumerate().skip(1) {
@@ -76,7 +86,15 @@ pub fn bare(s: &Sandbox) -> Result<(), String> {
         if status(*pid, "SigCgt")? != "0000000000000000" || status(*pid, "Seccomp")? != "2" {
             return Err(format!("process {at} has handlers {}, filter {}", status(*pid, "SigCgt")?, status(*pid, "Seccomp")?));
         }
-        if untraced != usize::from(at == 1) {
+        let is_spare = status(*pid, "Name")? == SPARE;
+        if is_spare {
+            let waits = fs::read_to_string(format!("/proc/{pid}/syscall")).map_err(|e| e.to_string())?;
+            // pause(2); the stub's code, its page of requests, a mailbox, and what the host maps for the vDSO.
+            if !waits.starts_with("34 ") || maps.lines().count() > 6 {
+                return Err(format!("a spare process is in {waits} and has\n{maps}"));
+            }
+        }
+        if untraced != usize::from(at == 1 || is_spare) {
             return Err(format!("process {at} has {untraced} threads that nobody traces"));
         }
     }
@@ -86,19 +104,21 @@ pub fn bare(s: &Sandbox) -> Result<(), String> {
 
 /// A guest whose host process is killed ends as by SIGKILL, with all its threads; the kernel and the others go on.
 pub fn guest_killed(s: &Sandbox) -> Result<(), String> {
-    let spins = "while :; do :; done";
+    let spins = "exec awk 'BEGIN { while (1); }'";
     let threads = r#"python3 -c '
 import threading, time
 for target in [lambda: [0 for _ in iter(int, 1)], lambda: time.sleep(100)]:
     threading.Thread(target=target).start()
 open("ready", "w")
 for _ in iter(int, 1): pass'"#;
-    for (what, child, ready) in [("one thread", spins, "touch ready;"), ("more threads", threads, "")] {
+    for (what, child, ready, name) in
+        [("one thread", spins, "touch ready;", "janua:awk"), ("more threads", threads, "", "janua:python3")]
+    {
         let _ = fs::remove_file(s.dir.join("ready"));
         let script = format!("({child}) & p=$!; {ready} wait $p; echo child $?; (exit 5); echo other $?; /bin/echo alive");
         let script = script.replace("(python3", "(exec python3");
         let running = up(s, &script)?;
-        kill(parts(&running)?.last(), Signal::KILL)?;
+        kill(begun(&running, name)?.last(), Signal::KILL)?;
         expect(what, &clean(running.wait()?)?, 0, &["child 137", "other 5", "alive"])?;
     }
     Ok(())
@@ -107,14 +127,40 @@ for _ in iter(int, 1): pass'"#;
 /// One that waits in a call ends when that is over.
 pub fn waiting_guest_killed(s: &Sandbox) -> Result<(), String> {
     let running = up(s, "sleep 3 & p=$!; touch ready; wait $p; echo child $?; /bin/echo alive")?;
-    kill(parts(&running)?.last(), Signal::KILL)?;
+    kill(begun(&running, "janua:sleep")?.last(), Signal::KILL)?;
     expect("a sleeping child", &clean(running.wait()?)?, 0, &["child 137", "alive"])
 }
 
-/// Without the process that others are made from no program is begun any more: what runs goes on, and nothing waits for it.
+/// Those that the host calls so, as soon as there is one: a name comes with the first trip that its thread makes.
+fn begun(running: &crate::guard::Running, name: &str) -> Result<Vec<i32>, String> {
+    for _ in 0..500 {
+        let found = called(running, name)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("no process is called {name}"))
+}
+
+/// Without processes that wait for a guest new ones are made.
+pub fn spares_killed(s: &Sandbox) -> Result<(), String> {
+    let script = "/bin/true; (:); touch ready; while [ ! -e gone ]; do :; done; /bin/echo begun; (exit 4); echo $?; exit 3";
+    let running = up(s, script)?;
+    for pid in begun(&running, SPARE)? {
+        kill(Some(&pid), Signal::KILL)?;
+    }
+    fs::write(s.dir.join("gone"), "").map_err(|e| e.to_string())?;
+    expect("the rest", &clean(running.wait()?)?, 3, &["begun\n4"])
+}
+
+/// Without the process that others are made from, and those that wait for a guest, no program is begun any more: what runs goes on, and nothing waits for it.
 pub fn maker_killed(s: &Sandbox) -> Result<(), String> {
     let running = up(s, "touch ready; while [ ! -e gone ]; do :; done; /bin/true; echo begun $?; echo alive; exit 3")?;
     kill(parts(&running)?.get(1), Signal::KILL)?;
+    for pid in called(&running, SPARE)? {
+        kill(Some(&pid), Signal::KILL)?;
+    }
     thread::sleep(Duration::from_millis(50));
     fs::write(s.dir.join("gone"), "").map_err(|e| e.to_string())?;
     let outcome = clean(running.wait()?)?;
