@@ -89,6 +89,8 @@ pub(crate) struct Module {
     waited: AtomicU64,
     /// Calls of its kinds that were made at home.
     at_home: AtomicU64,
+    /// Turns with a chore ([`crate::chore`]).
+    chores: AtomicU64,
 }
 
 fn count(word: &AtomicU64) {
@@ -115,6 +117,7 @@ impl Module {
             taken_back: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             at_home: AtomicU64::new(0),
+            chores: AtomicU64::new(0),
         }
     }
 
@@ -196,6 +199,11 @@ impl Module {
     /// A call has been polled here, waits, and goes on at home.
     pub fn goes_home(&self) {
         count(&self.waited);
+    }
+
+    /// A turn is for a chore.
+    pub fn did_chore(&self) {
+        count(&self.chores);
     }
 
     /// Forgets the time a call has asked for, which is over by no doing of the module's.
@@ -362,7 +370,7 @@ impl Modules {
         started.is_some_and(|started| started.cores.cores.iter().any(|core| wake::is_raised(core.word())))
     }
 
-    /// The module for the queues of a thread; `None` where there are no modules.
+    /// The module for the queues and chores of a thread; `None` where there are no modules.
     pub(crate) fn for_queues_of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
         self.started.get()?.of(Place::Fs, thread)
     }
@@ -415,11 +423,11 @@ impl Modules {
         let mut text = String::new();
         let Some(started) = self.started.get() else { return text };
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let _ = writeln!(text, "module policy     core by      moved       away taken back  went home    at home");
+        let _ = writeln!(text, "module policy     core by      moved       away taken back  went home    at home     chores");
         for module in &started.cores.modules {
             let _ = writeln!(
                 text,
-                "{:<6} {:<9} {:>5} {:<7} {:>5} {:>10} {:>10} {:>10} {:>10}",
+                "{:<6} {:<9} {:>5} {:<7} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10}",
                 module.name,
                 module.policy.name(),
                 module.core(),
@@ -429,6 +437,7 @@ impl Modules {
                 read(&module.taken_back),
                 read(&module.waited),
                 read(&module.at_home),
+                read(&module.chores),
             );
         }
         for core in &started.cores.cores {

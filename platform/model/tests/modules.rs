@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::chore::{Chore, Next};
 use janua_kernel::module::{Division, Handover, Plan};
 use janua_kernel::stats::Stats;
 use janua_kernel::task::Leave;
@@ -276,4 +277,87 @@ fn a_machine_of_one_processor_keeps_no_core_on_its_own() {
     modules.start_by_steps(model, &plan);
     assert!(!modules.report().contains("kept there"), "{}", modules.report());
     assert!(model.written().contains("--pin"), "{}", model.written());
+}
+
+/// A chore is done whenever it has been woken, by one core at a time and wherever its module is; and never again once it is over.
+#[test]
+fn a_chore_is_done_for_every_wake_up() {
+    const LAST: u32 = 4000;
+    let model = Model::new(Settings::default());
+    let kernel = kernel(model, Table::new(ROWS), System::default());
+    let task = Arc::new(Task { kernel: kernel.clone(), ext: () });
+    let thread = janua_kernel::Thread::new(task, ());
+    assert!(Chore::new(&thread, Box::new(|| Next::Over)).is_none(), "there are no modules yet");
+    kernel.modules.start_by_steps(model, &plan(Division::One, Vec::new(), Handover::Always, Plan::FULL));
+
+    #[derive(Default)]
+    struct Seen {
+        asked: AtomicU32,
+        done: AtomicU32,
+        turns: AtomicU32,
+        inside: AtomicBool,
+    }
+    let seen = Arc::new(Seen::default());
+    let body = {
+        let seen = seen.clone();
+        move || {
+            assert!(!seen.inside.swap(true, Ordering::SeqCst), "two cores do it at once");
+            let turns = seen.turns.fetch_add(1, Ordering::SeqCst);
+            let asked = seen.asked.load(Ordering::SeqCst);
+            seen.done.store(asked, Ordering::SeqCst);
+            seen.inside.store(false, Ordering::SeqCst);
+            match asked {
+                LAST => Next::Over,
+                // Its time has come.
+                _ if turns % 3 == 0 => Next::At(0),
+                _ => Next::Woken,
+            }
+        }
+    };
+    let chore = Chore::new(&thread, Box::new(body)).expect("there are modules");
+    chore.wake();
+    assert!(chore.reaches_memory() && !kernel.modules.step_on(0), "it has not begun");
+    chore.begin();
+    let over = || seen.done.load(Ordering::SeqCst) == LAST;
+    thread::scope(|scope| {
+        for core in 0..CORES {
+            let kernel = &kernel;
+            scope.spawn(move || {
+                while !over() {
+                    if !kernel.modules.step_on(core) {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for n in 0_usize.. {
+                if over() {
+                    break;
+                }
+                kernel.modules.move_to(n % 2, n / 2 % CORES);
+                thread::yield_now();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for n in 0..LAST / 2 {
+                    let mine = seen.asked.fetch_add(1, Ordering::SeqCst) + 1;
+                    chore.wake();
+                    // Now and then it is asleep by the next wake-up.
+                    while n % 16 == 0 && seen.done.load(Ordering::SeqCst) < mine {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    let turns = seen.turns.load(Ordering::SeqCst);
+    chore.wake();
+    assert!(!kernel.modules.step_on(0) && !kernel.modules.step_on(1));
+    assert_eq!(seen.turns.load(Ordering::SeqCst), turns, "it is over");
+    let said = kernel.modules.report();
+    let chores: u32 =
+        said.lines().filter_map(|line| line.strip_prefix("all")?.split_whitespace().last()?.parse::<u32>().ok()).sum();
+    assert_eq!(chores, turns, "{said}");
 }

@@ -1,7 +1,7 @@
-//! Modules: moved by request while they have calls.
+//! Modules: moved by request while they have calls, and what serves a ring that a program need not announce.
 
 use super::running::script;
-use super::{Sandbox, clean, text};
+use super::{Sandbox, clean, expect, text};
 use crate::suite::conformance;
 
 /// What is moved while conformance programs run, and what is refused, with its reason.
@@ -66,4 +66,41 @@ $J kill m h
     ];
     let said = text(&outcome);
     if said == want.concat() { Ok(()) } else { Err(format!("it says\n{said}instead of\n{}", want.concat())) }
+}
+
+/// A ring that a program need not announce is looked into by a module, where there is one, and served as it is natively and without.
+pub fn served(s: &Sandbox) -> Result<(), String> {
+    for name in ["ring/sqpoll/glibc", "ring/sqpoll_more/glibc"] {
+        let found = conformance::find()?.into_iter().find(|test| test.name == name);
+        let test = found.ok_or_else(|| format!("{name} is not there"))?;
+        let program = conformance::build(&test)?.display().to_string();
+        // Where the host has no rings, what was not as it should be is seen in the output alone.
+        let native = match test.too_new() {
+            None => clean(s.start(vec![program.clone()])?.wait()?)?.output,
+            Some(_) => Vec::new(),
+        };
+        serves(s, &program, &String::from_utf8_lossy(&native))?;
+    }
+    Ok(())
+}
+
+fn serves(s: &Sandbox, program: &str, native: &str) -> Result<(), String> {
+    let fine = |said: &str| said.starts_with(native) && !said.lines().any(|line| line.starts_with("NO: "));
+    let at_home = s.run(&["--stats"], &[program])?;
+    if at_home.code != 0 || !fine(&text(&at_home)) || text(&at_home).contains("chores") {
+        return Err(format!("without modules:\n{}instead of\n{native}", text(&at_home)));
+    }
+    for options in [&["--modules", "one"][..], &["--modules", "kind", "--policy", "priority"], &["--handover", "always"]] {
+        let served = s.run(&[&["--syscall-cores", "1", "--stats"], options].concat(), &[program])?;
+        expect(program, &served, 0, &["syscall core 0"])?;
+        let said = text(&served);
+        let chores = |line: &str| line.split_whitespace().last().and_then(|word| word.parse::<u64>().ok());
+        let mut modules = said.lines().skip_while(|line| !line.starts_with("module policy"));
+        let looked = modules.find(|line| line.starts_with("fs ") || line.starts_with("all ")).and_then(chores);
+        // It has submissions, and is looked into in vain for a while.
+        if looked.is_none_or(|looked| looked < 20) || !fine(&said) {
+            return Err(format!("{options:?}: {looked:?} looks\n{said}instead of\n{native}"));
+        }
+    }
+    Ok(())
 }
