@@ -16,7 +16,7 @@ pub use boot::Boot;
 
 use crate::bench::{Bench, Report};
 use crate::control::Name;
-use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Stats, Wait};
+use crate::control::client::{Exec, Kill, List, Logs, Move, Pause, Resume, Stats, Wait};
 use crate::environment::environment;
 
 use crate::options::{Bind, Gate, Gdb, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
@@ -65,6 +65,8 @@ pub enum Command {
     Resume(Resume),
     /// Show what a sandbox uses, and how many system calls it has made
     Stats(Stats),
+    /// Move a module, which takes system calls, to another of a sandbox's syscall cores (janua run --syscall-cores)
+    Move(Move),
     /// Show what a sandbox in the background has written
     Logs(Logs),
     /// Wait for the end of a sandbox and exit as it did
@@ -381,7 +383,7 @@ impl Run {
             allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
-            modules: self.away.modules(),
+            modules: self.away.modules()?,
             program,
             args: command.collect(),
             l4_modules: self.modules,

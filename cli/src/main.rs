@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         args::Command::Pause(which) => control::client::pause(&which),
         args::Command::Resume(which) => control::client::resume(&which),
         args::Command::Stats(which) => control::client::stats(&which),
+        args::Command::Move(which) => control::client::move_module(&which),
         args::Command::Logs(which) => control::client::logs(&which),
         args::Command::Wait(which) => control::client::wait(&which),
         args::Command::Boot(boot) => match boot.options() {

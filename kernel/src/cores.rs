@@ -5,15 +5,18 @@
 //! it looks again, so that one nobody has use for burns nothing.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
+use janua_port::machine::processors;
 use janua_port::{Machine, Nanos, Spun};
-use janua_rt::AtomicU64;
 use janua_rt::executor::Turn;
 use janua_rt::wake::{self, Raised};
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::module::Module;
 
@@ -55,10 +58,15 @@ pub(crate) struct Core {
     patience: AtomicU32,
     /// The processor it was on last.
     processor: AtomicUsize,
+    /// The one it is to stay on, and whether it does.
+    own: Option<usize>,
+    pinned: AtomicBool,
+    /// Its threads that have been relieved and still are where they were held up.
+    held: AtomicU32,
 }
 
 impl Core {
-    pub fn new(machine: &'static dyn Machine, number: usize) -> Core {
+    pub fn new(machine: &'static dyn Machine, number: usize, own: Option<usize>) -> Core {
         Core {
             machine,
             number,
@@ -72,6 +80,9 @@ impl Core {
             passed: AtomicU32::new(0),
             patience: AtomicU32::new(PATIENCE),
             processor: AtomicUsize::new(0),
+            own,
+            pinned: AtomicBool::new(false),
+            held: AtomicU32::new(0),
         }
     }
 
@@ -168,11 +179,17 @@ impl Core {
         let machine = self.machine;
         // Only now, so that a thread that could not be started has taken nothing over. Several may have been: one of them leads.
         let before = mine.wrapping_sub(1);
-        if mine != 0 && self.leader.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return;
+        if mine != 0 {
+            self.held.fetch_add(1, Ordering::SeqCst);
+            if self.leader.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                self.held.fetch_sub(1, Ordering::SeqCst);
+                return;
+            }
         }
         let leads = || self.leader.load(Ordering::Acquire) == mine;
+        let mut tried = false;
         while leads() {
+            tried = tried || self.settle();
             wake::rearm(&self.word);
             self.busy.store(true, Ordering::SeqCst);
             cores.watch(machine);
@@ -196,9 +213,29 @@ impl Core {
                 machine.park().park(&self.word, wake::PARKED, deadline);
             }
         }
+        self.held.fetch_sub(1, Ordering::SeqCst);
         // A wake-up meant for the new leader may have come to this one, and the last turn may have left a call in the queue or a time.
         let _ = wake::raise(&self.word);
         machine.park().unpark(&self.word, u32::MAX);
+    }
+
+    /// By a thread that leads: stays on the core's own processor from now on, if there is one. False while another of the core's threads is held up there
+    /// and may want it: until then the host finds a processor for this one.
+    fn settle(&self) -> bool {
+        let Some(own) = self.own else { return true };
+        if self.held.load(Ordering::SeqCst) != 0 {
+            return false;
+        }
+        match self.machine.pin(own) {
+            Ok(()) => self.pinned.store(true, Ordering::Relaxed),
+            Err(errno) => {
+                self.pinned.store(false, Ordering::Relaxed);
+                let core = self.number;
+                let text = format!("janua: --pin: syscall core {core} cannot be kept on processor {own}: {errno:?}\n");
+                self.machine.console().write(text.as_bytes());
+            }
+        }
+        true
     }
 
     /// Starts a thread of the core's.
@@ -221,6 +258,7 @@ impl Core {
             turns: read(&self.turns),
             looked: read(&self.looked),
             vain: read(&self.vain),
+            pinned: self.pinned.load(Ordering::Relaxed),
         }
     }
 }
@@ -231,6 +269,25 @@ pub(crate) struct CoreCounts {
     pub turns: u64,
     pub looked: u64,
     pub vain: u64,
+    pub pinned: bool,
+}
+
+/// The numbers of so many cores, and the processors they are to stay on: the last, since programs ask for the first. One is left for guests.
+pub(crate) fn processors_for(
+    machine: &dyn Machine,
+    pinned: bool,
+    count: usize,
+) -> impl Iterator<Item = (usize, Option<usize>)> {
+    let mut own: Vec<usize> = if pinned { processors(machine).collect() } else { Vec::new() };
+    if pinned && own.len() <= count {
+        let text = format!(
+            "janua: --pin: a processor for each of {count} syscall cores and one for the program are more than the {} there are: none is kept on one\n",
+            own.len()
+        );
+        machine.console().write(text.as_bytes());
+        own.clear();
+    }
+    (0..count).map(move |number| (number, own.iter().rev().nth(number).copied()))
 }
 
 /// The cores of a kernel, and who watches over those that are held up. The watcher sleeps while all are idle.
@@ -240,11 +297,13 @@ pub(crate) struct Cores {
     /// They look for calls before they sleep.
     looks: bool,
     word: AtomicU32,
+    /// Held by who moves a module, from when it has been chosen until it is there.
+    moving: Mutex<()>,
 }
 
 impl Cores {
     pub fn new(machine: &'static dyn Machine, cores: Vec<Arc<Core>>, modules: Vec<Arc<Module>>) -> Cores {
-        Cores { cores, modules, looks: machine.cpus() > 1, word: AtomicU32::new(wake::QUIET) }
+        Cores { cores, modules, looks: machine.cpus() > 1, word: AtomicU32::new(wake::QUIET), moving: Mutex::new(()) }
     }
 
     /// Starts their threads. The machine's error when it has none to give.
@@ -299,10 +358,29 @@ impl Cores {
             turns - core::mem::replace(before, turns)
         };
         let loads: Vec<u64> = self.modules.iter().zip(before).map(load).collect();
-        let places: Vec<usize> = self.modules.iter().map(|module| module.core()).collect();
+        let _moving = self.moving.lock();
+        let place = |module: &Arc<Module>| (module.core(), module.kept.load(Ordering::Relaxed));
+        let places: Vec<_> = self.modules.iter().map(place).collect();
         if let Some((module, core)) = better(&loads, &places, self.cores.len()) {
             self.move_to(module, core);
         }
+    }
+
+    /// Has a module stay on a core, or with `None` be moved by load again. Why not is for a person to read.
+    pub fn place(&self, name: &str, core: Option<usize>) -> core::result::Result<(), String> {
+        let _moving = self.moving.lock();
+        let Some(at) = self.modules.iter().position(|module| module.name == name) else {
+            let names: Vec<&str> = self.modules.iter().map(|module| &*module.name).collect();
+            return Err(format!("it has no module of this name: its modules are {}", names.join(", ")));
+        };
+        match core {
+            Some(core) if !self.move_to(at, core) => {
+                let last = self.cores.len().saturating_sub(1);
+                return Err(format!("it has no syscall core {core}: its cores are 0 to {last}"));
+            }
+            _ => self.modules[at].kept.store(core.is_some(), Ordering::Relaxed),
+        }
+        Ok(())
     }
 
     /// Moves a module to another core, whatever it does. False where there is none of these numbers.
@@ -315,33 +393,48 @@ impl Cores {
     }
 }
 
-/// Which module is to go to which core, if that leaves the busiest core with less: `loads` and `places` by module.
-fn better(loads: &[u64], places: &[usize], cores: usize) -> Option<(usize, usize)> {
+/// Which module is to go to which core, if that leaves the busiest core with less: `loads` and `places` by module, of each where it is and
+/// whether it stays there.
+fn better(loads: &[u64], places: &[(usize, bool)], cores: usize) -> Option<(usize, usize)> {
     let mut sums: Vec<u64> = (0..cores).map(|_| 0).collect();
-    for (load, place) in loads.iter().zip(places) {
+    for (load, (place, _)) in loads.iter().zip(places) {
         *sums.get_mut(*place)? += load;
     }
     let (from, most) = sums.iter().copied().enumerate().max_by_key(|(_, sum)| *sum)?;
     let (to, least) = sums.iter().copied().enumerate().min_by_key(|(_, sum)| *sum)?;
     // By at least an eighth, or it would go to and fro.
     let gain = |load: u64| load > 0 && (least + load) + most / 8 < most;
-    let moved = |at: &usize| places[*at] == from && gain(loads[*at]);
+    let moved = |at: &usize| places[*at] == (from, false) && gain(loads[*at]);
     let module = (0..loads.len()).filter(moved).max_by_key(|at| loads[*at])?;
     (most >= MOVED_FOR).then_some((module, to))
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::better;
+
+    /// Modules with these loads, each on its core and free to go.
+    fn free(loads: &[u64], places: &[usize], cores: usize) -> Option<(usize, usize)> {
+        let places: Vec<_> = places.iter().map(|place| (*place, false)).collect();
+        better(loads, &places, cores)
+    }
 
     #[test]
     fn a_module_goes_where_there_is_less_to_do() {
-        assert_eq!(better(&[1000, 900, 0], &[0, 0, 1], 2), Some((0, 1)));
-        assert_eq!(better(&[1000, 900, 0], &[0, 1, 1], 2), None, "it would only change places");
-        assert_eq!(better(&[1000, 0], &[0, 1], 2), None, "one module is on one core");
-        assert_eq!(better(&[100, 90, 0], &[0, 0, 1], 2), None, "too little to be worth it");
-        assert_eq!(better(&[1000, 40, 30], &[0, 0, 0], 2), Some((1, 1)), "the large one has a core to itself in the end");
-        assert_eq!(better(&[], &[], 2), None);
-        assert_eq!(better(&[1000, 900, 800], &[0, 0, 1], 3), Some((0, 2)));
+        assert_eq!(free(&[1000, 900, 0], &[0, 0, 1], 2), Some((0, 1)));
+        assert_eq!(free(&[1000, 900, 0], &[0, 1, 1], 2), None, "it would only change places");
+        assert_eq!(free(&[1000, 0], &[0, 1], 2), None, "one module is on one core");
+        assert_eq!(free(&[100, 90, 0], &[0, 0, 1], 2), None, "too little to be worth it");
+        assert_eq!(free(&[1000, 40, 30], &[0, 0, 0], 2), Some((1, 1)), "the large one has a core to itself in the end");
+        assert_eq!(free(&[], &[], 2), None);
+        assert_eq!(free(&[1000, 900, 800], &[0, 0, 1], 3), Some((0, 2)));
+    }
+
+    #[test]
+    fn a_module_that_was_put_somewhere_stays() {
+        assert_eq!(better(&[1000, 900, 0], &[(0, true), (0, false), (1, false)], 2), Some((1, 1)), "another goes");
+        assert_eq!(better(&[1000, 900, 0], &[(0, true), (0, true), (1, false)], 2), None);
     }
 }

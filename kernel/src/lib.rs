@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod call;
+pub mod chore;
 mod cores;
 mod errand;
 pub mod iobuf;

@@ -7,22 +7,25 @@
 //! back to user mode ([`crate::Seat`]). Submissions of queues are theirs too, each in a slot of its own ([`crate::queue`]). A kernel has no modules
 //! unless [`Modules::start`] was called, or [`Modules::start_stepped`] where the machine has no threads for them.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
 use janua_port::Machine;
 use janua_port::machine::ThreadId;
+use janua_port::outside::ModuleInfo;
 use janua_rt::atomic::AtomicU32;
 use janua_rt::executor::{Executor, Job, Policy, Ran, Turn};
 use janua_rt::wake;
 use janua_rt::{AtomicU64, OnceArc};
 
-use crate::cores::{Core, Cores};
+use crate::cores::{Core, Cores, processors_for};
 use crate::place::{Place, Places};
 use crate::thread::WakeState;
 
@@ -65,7 +68,7 @@ impl Job for Away {
 /// One module: a queue of calls, on one core.
 pub(crate) struct Module {
     machine: &'static dyn Machine,
-    name: &'static str,
+    pub name: String,
     /// It may reach user memory from where it runs ([`Modules::start`]).
     pub direct: bool,
     /// Calls are sent here only when that is likely to be worth it, and go back home when they wait.
@@ -77,6 +80,8 @@ pub(crate) struct Module {
     /// Which of them it is on, and how often it has been moved.
     core: AtomicUsize,
     moved: AtomicU32,
+    /// It has been put there by request, and stays whatever there is to do.
+    pub kept: AtomicBool,
     turns: AtomicU64,
     /// Calls that were sent here, and of those the ones that went back without having been begun, or because they waited.
     sent: AtomicU64,
@@ -84,6 +89,8 @@ pub(crate) struct Module {
     waited: AtomicU64,
     /// Calls of its kinds that were made at home.
     at_home: AtomicU64,
+    /// Turns with a chore ([`crate::chore`]).
+    chores: AtomicU64,
 }
 
 fn count(word: &AtomicU64) {
@@ -91,23 +98,26 @@ fn count(word: &AtomicU64) {
 }
 
 impl Module {
-    fn new(machine: &'static dyn Machine, name: &'static str, plan: &Plan, cores: &Arc<[Arc<Core>]>, core: usize) -> Module {
+    fn new(machine: &'static dyn Machine, (at, name): (usize, String), plan: &Plan, cores: &Arc<[Arc<Core>]>) -> Module {
+        let policy = plan.policy(at);
         Module {
             machine,
             name,
             direct: plan.direct,
             adaptive: plan.handover == Handover::Adaptive,
-            policy: plan.policy,
+            policy,
             full: plan.full,
-            executor: Executor::new(plan.policy),
+            executor: Executor::new(policy),
             cores: cores.clone(),
-            core: AtomicUsize::new(core),
+            core: AtomicUsize::new(at % cores.len().max(1)),
             moved: AtomicU32::new(0),
+            kept: AtomicBool::new(false),
             turns: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             taken_back: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             at_home: AtomicU64::new(0),
+            chores: AtomicU64::new(0),
         }
     }
 
@@ -125,6 +135,11 @@ impl Module {
         if self.core.swap(core, Ordering::AcqRel) != core {
             self.moved.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How often it has been moved.
+    fn moved(&self) -> u32 {
+        self.moved.load(Ordering::Relaxed)
     }
 
     /// How many turns it has had.
@@ -186,6 +201,11 @@ impl Module {
         count(&self.waited);
     }
 
+    /// A turn is for a chore.
+    pub fn did_chore(&self) {
+        count(&self.chores);
+    }
+
     /// Forgets the time a call has asked for, which is over by no doing of the module's.
     pub fn forget(&self, call: &Away) {
         self.executor.forget(call);
@@ -202,6 +222,17 @@ pub enum Division {
     Kind,
 }
 
+impl Division {
+    /// The names of the modules on so many cores, in their order.
+    pub fn names(self, cores: usize) -> Vec<String> {
+        match self {
+            Division::One if cores <= 1 => ["all".to_owned()].into(),
+            Division::One => (0..cores).map(|core| format!("all{core}")).collect(),
+            Division::Kind => Place::ALL[1..].iter().map(|place| place.name().to_owned()).collect(),
+        }
+    }
+}
+
 /// When calls are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handover {
@@ -213,12 +244,13 @@ pub enum Handover {
 }
 
 /// How the modules of a kernel are to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Threads of the kernel's own that modules run on, at least 1.
     pub cores: usize,
     pub division: Division,
-    pub policy: Policy,
+    /// Of each module, in the order of [`Division::names`]; the last is that of all that follow, too.
+    pub policies: Vec<Policy>,
     pub handover: Handover,
     /// Calls made by threads go away if they are of these.
     pub places: Places,
@@ -227,11 +259,17 @@ pub struct Plan {
     /// Calls in a module's queue from which on a thread that has another makes it at home. What is woken is taken all the same: there is one call of each
     /// thread.
     pub full: usize,
+    /// Each core's thread stays on a processor of its own, if there is one more for guests.
+    pub pinned: bool,
 }
 
 impl Plan {
     /// A length of the queue that threads which run at once hardly reach.
     pub const FULL: usize = 256;
+
+    fn policy(&self, module: usize) -> Policy {
+        self.policies.get(module).or(self.policies.last()).copied().unwrap_or_default()
+    }
 }
 
 /// The modules of a kernel.
@@ -251,14 +289,12 @@ struct Started {
 impl Started {
     fn new(machine: &'static dyn Machine, plan: &Plan) -> Started {
         let count = plan.cores.max(1);
-        let cores: Vec<_> = (0..count).map(|number| Arc::new(Core::new(machine, number))).collect();
+        let cores: Vec<_> = processors_for(machine, plan.pinned, count)
+            .map(|(number, own)| Arc::new(Core::new(machine, number, own)))
+            .collect();
         let shared: Arc<[_]> = cores.clone().into();
-        let names = match plan.division {
-            Division::One => (0..count).map(|_| "all").collect(),
-            Division::Kind => Place::ALL[1..].iter().map(|place| place.name()).collect::<Vec<_>>(),
-        };
-        let module = |(at, name)| Arc::new(Module::new(machine, name, plan, &shared, at % count));
-        let modules = names.into_iter().enumerate().map(module).collect();
+        let module = |named| Arc::new(Module::new(machine, named, plan, &shared));
+        let modules = plan.division.names(count).into_iter().enumerate().map(module).collect();
         Started {
             places: plan.places,
             queued: plan.places,
@@ -292,11 +328,12 @@ impl Modules {
         let plan = Plan {
             cores: 1,
             division: Division::One,
-            policy: Policy::Fifo,
+            policies: Vec::new(),
             handover: Handover::Always,
             places: Places::NONE,
             direct: true,
             full: Plan::FULL,
+            pinned: false,
         };
         let started = Started { queued: Places::AWAY, ..Started::new(machine, &plan) };
         let _ = self.started.set(Arc::new(started));
@@ -333,7 +370,7 @@ impl Modules {
         started.is_some_and(|started| started.cores.cores.iter().any(|core| wake::is_raised(core.word())))
     }
 
-    /// The module for the queues of a thread; `None` where there are no modules.
+    /// The module for the queues and chores of a thread; `None` where there are no modules.
     pub(crate) fn for_queues_of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
         self.started.get()?.of(Place::Fs, thread)
     }
@@ -363,32 +400,57 @@ impl Modules {
         self.started.get().is_some_and(|started| started.cores.move_to(module, core))
     }
 
+    /// Has a module stay on a core from now on, or with `None` go where there is less to do again. Why not is for a person to read.
+    pub fn place(&self, module: &str, core: Option<usize>) -> core::result::Result<(), String> {
+        let started = self.started.get().ok_or("its calls are made at home: it has no modules (janua run --syscall-cores)")?;
+        started.cores.place(module, core)
+    }
+
+    /// What there is to know of each module; nothing without modules.
+    pub fn list(&self) -> Vec<ModuleInfo> {
+        let info = |module: &Arc<Module>| ModuleInfo {
+            name: module.name.clone(),
+            core: module.core() as u32,
+            kept: module.kept.load(Ordering::Relaxed),
+            moved: module.moved(),
+            turns: module.turns(),
+        };
+        self.started.get().map_or_else(Vec::new, |started| started.cores.modules.iter().map(info).collect())
+    }
+
     /// What modules and cores have done, for `--stats`; empty without modules.
     pub fn report(&self) -> String {
         let mut text = String::new();
         let Some(started) = self.started.get() else { return text };
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let _ = writeln!(text, "module policy     core  moved       away taken back  went home    at home");
+        let _ = writeln!(text, "module policy     core by      moved       away taken back  went home    at home     chores");
         for module in &started.cores.modules {
             let _ = writeln!(
                 text,
-                "{:<6} {:<9} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10}",
+                "{:<6} {:<9} {:>5} {:<7} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10}",
                 module.name,
                 module.policy.name(),
                 module.core(),
-                module.moved.load(Ordering::Relaxed),
+                if module.kept.load(Ordering::Relaxed) { "request" } else { "load" },
+                module.moved(),
                 read(&module.sent),
                 read(&module.taken_back),
                 read(&module.waited),
                 read(&module.at_home),
+                read(&module.chores),
             );
         }
         for core in &started.cores.cores {
             let counts = core.counts();
             let _ = writeln!(
                 text,
-                "syscall core {}: {} turns, on processor {}; looked for calls {} times, {} of them in vain",
-                core.number, counts.turns, counts.processor, counts.looked, counts.vain
+                "syscall core {}: {} turns, on processor {}{}; looked for calls {} times, {} of them in vain",
+                core.number,
+                counts.turns,
+                counts.processor,
+                if counts.pinned { ", kept there" } else { "" },
+                counts.looked,
+                counts.vain
             );
         }
         text

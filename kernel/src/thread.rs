@@ -221,9 +221,9 @@ impl<P: Personality> Thread<P> {
         }
     }
 
-    /// What makes submissions for `owner` ([`crate::queue`]): a thread of the same task with its memory, whose calls are always with a module,
-    /// which reaches that memory from where it runs. None before the owner has begun to run.
-    pub(crate) fn stand_in(owner: &Thread<P>, ext: P::Thread) -> Option<Thread<P>> {
+    /// What makes submissions for `owner` ([`crate::queue`], [`crate::chore`]): a thread of the same task with its memory, whose calls are always with a
+    /// module, which reaches that memory from where it runs. None before the owner has begun to run.
+    pub fn stand_in(owner: &Thread<P>, ext: P::Thread) -> Option<Thread<P>> {
         let context = owner.shared_context()?;
         let thread = Thread::new(owner.task.clone(), ext);
         thread.attach(context);
@@ -434,18 +434,25 @@ impl<P: Personality> Thread<P> {
         }
     }
 
+    /// By a module, for a [`Thread::stand_in`]: does something with its memory.
+    pub fn away_for<T>(&self, what: impl FnOnce() -> T) -> T {
+        let work_for = |on| self.context().into_iter().for_each(|context| context.work_for(on));
+        work_for(true);
+        let result = what();
+        work_for(false);
+        result
+    }
+
     /// By a module: builds this call in the slot, or goes on with the one that is there, and polls it once.
     pub(crate) fn poll_away(seat: SeatOf<'_, P>, call: Option<(&'static Row<P>, Words)>) -> Poll<isize> {
         let thread = seat.get_ref().owner();
-        let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
-        work_for(true);
-        thread.prepare_poll();
-        let polled = match call {
-            Some((row, words)) => row.build(seat, words),
-            None => seat.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0)),
-        };
-        work_for(false);
-        polled
+        thread.away_for(|| {
+            thread.prepare_poll();
+            match call {
+                Some((row, words)) => row.build(seat, words),
+                None => seat.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0)),
+            }
+        })
     }
 
     /// The time the last poll has asked for.

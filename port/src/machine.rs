@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
 use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, MemoryObject, Nanos, Park, Space};
@@ -89,6 +89,11 @@ pub trait Machine: Send + Sync {
     }
     /// The processor the caller runs on.
     fn cpu(&self) -> usize;
+    /// Keeps the calling thread, one of the kernel's own ([`Machine::spawn_kernel`]), on one processor from now on. The host's error; ENOSYS where threads
+    /// go where the machine likes.
+    fn pin(&self, _processor: usize) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
     /// What guests may have, and what they have.
     fn accounts(&self) -> &'static Accounts {
         &crate::accounts::UNLIMITED

@@ -27,6 +27,8 @@ pub enum Request {
     Resize { id: u32, size: WindowSize },
     /// Count what the guests have and have done: [`Answer::Metrics`].
     Metrics { id: u32 },
+    /// Have a module of this name stay on a syscall core, or with `None` go where there is less to do: [`Answer::Moved`].
+    Move { id: u32, module: String, core: Option<u32> },
 }
 
 /// Rows and columns of a terminal's window.
@@ -78,6 +80,8 @@ pub enum Answer {
     Refused { id: u32, why: String },
     /// What the guests have and have done.
     Metrics { id: u32, metrics: Metrics },
+    /// The module is there.
+    Moved { id: u32 },
 }
 
 /// What only the kernel knows of its guests together. What they use of the machine is in its [`crate::Accounts`].
@@ -88,6 +92,21 @@ pub struct Metrics {
     pub files: u64,
     /// `None` where the kernel does not count calls.
     pub calls: Option<Calls>,
+    /// What makes calls away from the threads that want them.
+    pub modules: Vec<ModuleInfo>,
+}
+
+/// A module, which takes calls on a syscall core.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleInfo {
+    pub name: String,
+    pub core: u32,
+    /// It stays there by request, and is not moved for what there is to do.
+    pub kept: bool,
+    /// How often it has been moved.
+    pub moved: u32,
+    /// Calls it has begun or gone on with.
+    pub turns: u64,
 }
 
 /// System calls since the kernel's start.

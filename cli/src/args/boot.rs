@@ -180,7 +180,7 @@ impl Boot {
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp,
-            modules: self.away.modules(),
+            modules: self.away.modules()?,
             stats: self.stats,
             environment: environment(own.to_vec(), &self.env, false)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),

@@ -138,7 +138,7 @@ fn config(options: &BootOptions) -> BootConfig {
             mount(BootMountKind::Dev, "/dev"),
             mount(BootMountKind::Memory, "/dev/shm"),
         ],
-        modules: options.modules,
+        modules: options.modules.clone(),
         stats: options.stats,
         ..BootConfig::default()
     }

@@ -93,6 +93,28 @@ pub struct Stats {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+janua stats shows where the modules are. One that has been moved stays there; CORE `auto` has it go where there is less to do
+again, as all do at first.")]
+pub struct Move {
+    /// The sandbox
+    pub name: String,
+    /// The module: all, or with several cores all0, all1 and on; with --modules kind fs, mm, ipc, task, time or net
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub module: String,
+    /// The syscall core, from 0 on; or auto
+    #[arg(value_parser = core_number)]
+    pub core: Core,
+}
+
+/// Where a module is to be: on a syscall core, or wherever there is less to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Core {
+    Number(u32),
+    Auto,
+}
+
+#[derive(clap::Args)]
 pub struct Logs {
     /// The sandbox; one that has ended, too
     pub name: String,
@@ -125,6 +147,13 @@ fn signal(text: &str) -> Result<u32, String> {
         .position(|known| *known == name)
         .map(|at| at as u32 + 1)
         .ok_or_else(|| "no such signal; for example TERM".to_owned())
+}
+
+fn core_number(text: &str) -> Result<Core, String> {
+    match text {
+        "auto" => Ok(Core::Auto),
+        _ => text.parse().map(Core::Number).map_err(|_| "not the number of a core, and not auto".to_owned()),
+    }
 }
 
 /// The place of all sandboxes and the name of one.
@@ -186,6 +215,25 @@ pub fn resume(which: &Resume) -> ExitCode {
 
 pub fn stats(which: &Stats) -> ExitCode {
     stats::print(&which.names, which.json)
+}
+
+pub fn move_module(which: &Move) -> ExitCode {
+    described(move_one(which).map(|()| ExitCode::SUCCESS))
+}
+
+fn move_one(which: &Move) -> Result<(), String> {
+    let Move { name, module, core } = which;
+    let socket = reach(name)?;
+    let core = match core {
+        Core::Number(core) => Some(*core),
+        Core::Auto => None,
+    };
+    ask(&socket, &Ask::Move(module.clone(), core))?;
+    match reply(&socket, false)? {
+        Reply::Done => Ok(()),
+        Reply::Refused(why) => Err(format!("the module {} of {name} has not been moved: {why}", module.escape_debug())),
+        _ => Err("the sandbox's supervisor is of another version of janua".to_owned()),
+    }
 }
 
 /// Does it to all of them, whatever becomes of one.
@@ -320,6 +368,14 @@ mod tests {
         }
         for wrong in ["0", "65", "-1", "NOPE", ""] {
             assert!(signal(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cores_have_numbers() {
+        assert_eq!((core_number("0"), core_number("auto")), (Ok(Core::Number(0)), Ok(Core::Auto)));
+        for wrong in ["", "-1", "x", "4294967296", "1 "] {
+            assert!(core_number(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -14,6 +14,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{geteuid, getpid};
 
+use super::detach::printable;
 use super::place::{Name, Place, Taken};
 use super::stats::figure;
 use super::wire::{self, About, Ask, Guest, Received, Reply, Usage};
@@ -21,6 +22,8 @@ use super::wire::{self, About, Ask, Guest, Received, Reply, Usage};
 /// SIGKILL.
 const KILL: u32 = 9;
 const MOST_SIGNALS: u32 = 64;
+/// Bytes of a module's name, and more.
+const MOST_OF_A_NAME: usize = 64;
 
 /// Where a sandbox is found, and who has come.
 pub struct Server {
@@ -54,6 +57,8 @@ enum Wants {
     Guests(u32, BTreeMap<u32, u32>),
     /// The figures, by a request of this number; and what is known without the kernel.
     Usage(u32, Box<(About, Usage)>),
+    /// That a module is where it is to be, by a request of this number.
+    Move(u32),
     /// The end of the sandbox.
     End,
     /// The end of a program.
@@ -66,7 +71,7 @@ enum Wants {
 impl Wants {
     fn id(&self) -> Option<u32> {
         match self {
-            Wants::Guests(id, _) | Wants::Usage(id, _) | Wants::Program { id, .. } => Some(*id),
+            Wants::Guests(id, _) | Wants::Usage(id, _) | Wants::Move(id) | Wants::Program { id, .. } => Some(*id),
             Wants::Nothing | Wants::End => None,
         }
     }
@@ -190,8 +195,9 @@ impl Server {
                     true
                 }
                 Ask::Pause(paused) => self.hold(at, sandbox, paused),
-                Ask::Run(_) if self.about.paused => self.reply(at, &Reply::Refused(self.stands_still())),
+                Ask::Move(..) | Ask::Run(_) if self.about.paused => self.reply(at, &Reply::Refused(self.stands_still())),
                 Ask::Run(program) => self.run(at, sandbox, program, &handed),
+                Ask::Move(module, core) => self.move_module(at, sandbox, module, core),
                 Ask::Signal(signal) => self.pass_to_program(at, sandbox, |id| Request::Signal { id, signal }),
                 Ask::Resize(size) => self.pass_to_program(at, sandbox, |id| Request::Resize { id, size }),
             };
@@ -292,6 +298,18 @@ impl Server {
         self.ask(at, sandbox, &Request::Metrics { id }, &[])
     }
 
+    fn move_module(&mut self, at: usize, sandbox: &Sandbox, module: String, core: Option<u32>) -> bool {
+        if self.clients[at].wants.id().is_some() {
+            return false;
+        }
+        if module.len() > MOST_OF_A_NAME {
+            return self.reply(at, &Reply::Refused("no module has so long a name".to_owned()));
+        }
+        let id = self.number();
+        self.clients[at].wants = Wants::Move(id);
+        self.ask(at, sandbox, &Request::Move { id, module, core }, &[])
+    }
+
     fn run(&mut self, at: usize, sandbox: &Sandbox, program: Box<Program>, handed: &[OwnedFd]) -> bool {
         let awaited = program.files.len() + usize::from(program.terminal.is_some());
         if awaited != handed.len() || self.clients[at].wants.id().is_some() {
@@ -337,6 +355,7 @@ impl Server {
             | Answer::Says { id, .. }
             | Answer::Ended { id, .. }
             | Answer::Metrics { id, .. }
+            | Answer::Moved { id }
             | Answer::Refused { id, .. } => *id,
         };
         if id == FIRST && self.about.detached {
@@ -349,7 +368,7 @@ impl Server {
         let Some(at) = self.clients.iter().position(|client| client.wants.id() == Some(id)) else { return Ok(()) };
         let over = match &answer {
             Answer::Guests { more, .. } => !more,
-            Answer::Ended { .. } | Answer::Refused { .. } | Answer::Metrics { .. } => true,
+            Answer::Ended { .. } | Answer::Refused { .. } | Answer::Metrics { .. } | Answer::Moved { .. } => true,
             _ => false,
         };
         let reply = match (answer, &mut self.clients[at].wants) {
@@ -363,10 +382,11 @@ impl Server {
                 let host = |info: &GuestInfo| numbers.get(&info.host).copied().unwrap_or(0);
                 Reply::Guests { guests: guests.into_iter().map(|info| Guest { host: host(&info), info }).collect(), more }
             }
+            (Answer::Moved { .. }, Wants::Move(_)) => Reply::Done,
             (Answer::Started { pid, .. }, Wants::Program { .. }) => Reply::Started { pid },
             (Answer::Says { text, .. }, Wants::Program { .. }) => Reply::Says(text),
             (Answer::Ended { status, .. }, Wants::Program { .. }) => Reply::Exited(status),
-            (Answer::Refused { why, .. }, _) => Reply::Refused(why),
+            (Answer::Refused { why, .. }, _) => Reply::Refused(printable(&why).trim_end().to_owned()),
             _ => return Err(Garbage),
         };
         if over {
@@ -397,7 +417,7 @@ impl Server {
             let reply = match client.wants {
                 Wants::End => Reply::Ended(code),
                 Wants::Program { .. } => Reply::Exited(KILL),
-                Wants::Guests(..) | Wants::Usage(..) | Wants::Nothing => continue,
+                Wants::Guests(..) | Wants::Usage(..) | Wants::Move(_) | Wants::Nothing => continue,
             };
             let _ = wire::send(&client.socket, &reply, &[]);
         }

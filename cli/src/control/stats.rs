@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use janua_port::Account;
-use janua_port::outside::Metrics;
+use janua_port::outside::{Metrics, ModuleInfo};
 
 use super::client;
+use super::detach::printable;
 use super::list::{age, aligned, size, time};
 use super::wire::{About, Ask, Figure, Reply, Usage};
 use crate::exit;
@@ -78,6 +79,10 @@ fn table(all: &[Shown<'_>]) -> String {
                     }
                     None => row("system calls", "not counted (janua run --stats)".to_owned()),
                 }
+                for ModuleInfo { name, core, kept, turns, .. } in &inside.modules {
+                    let placed = if *kept { "stays on" } else { "on" };
+                    row(&format!("module {}", printable(name).trim_end()), format!("{placed} core {core}, {turns} turns"));
+                }
             }
             None => row("processes", if about.paused { "paused" } else { "not known" }.to_owned()),
         }
@@ -116,6 +121,12 @@ fn json(all: &[Shown<'_>]) -> String {
             }
             None => text.push_str("null"),
         }
+        let modules = usage.inside.iter().flat_map(|inside| &inside.modules);
+        let modules = modules.map(|ModuleInfo { name, core, kept, moved, turns }| {
+            let name = crate::run::escaped(name);
+            format!("{{\"name\":\"{name}\",\"core\":{core},\"kept\":{kept},\"moved\":{moved},\"turns\":{turns}}}")
+        });
+        let _ = write!(text, ",\"modules\":[{}]", modules.collect::<Vec<_>>().join(","));
         text + "}"
     });
     format!("[{}]\n", sandboxes.collect::<Vec<_>>().join(","))
@@ -135,15 +146,19 @@ mod tests {
 
     #[test]
     fn what_is_known_is_in_table_and_json() {
-        let inside = Metrics { processes: 2, files: 9, calls: Some(Calls { made: 5, failed: 1, nanos: 2_000_000 }) };
+        let calls = Some(Calls { made: 5, failed: 1, nanos: 2_000_000 });
+        let module = ModuleInfo { name: "f\"s\n".to_owned(), core: 1, kept: true, moved: 2, turns: 70 };
+        let inside = Metrics { processes: 2, files: 9, calls, modules: vec![module] };
         let all = one(Some(inside));
         let text = table(&all);
+        assert!(text.contains("module f\"s?") && text.contains("on core 1, 70 turns"), "{text}");
         assert!(text.contains("1m1s") && text.contains("open files") && text.contains("system calls"), "{text}");
         assert!(text.lines().any(|line| line.split_whitespace().eq(["web", "memory", "3.0M", "3.0M", "1.0G", "1"])), "{text}");
         let text = json(&all);
         assert!(text.contains("\"memory\":{\"used\":3145728,\"peak\":3145728,\"limit\":1073741824,\"refused\":1}"), "{text}");
+        assert!(text.contains("\"processes\":2,\"files\":9,\"calls\":{\"made\":5,\"failed\":1,\"time\":0.002000},"), "{text}");
         assert!(
-            text.ends_with("\"processes\":2,\"files\":9,\"calls\":{\"made\":5,\"failed\":1,\"time\":0.002000}}]\n"),
+            text.ends_with("\"modules\":[{\"name\":\"f\\\"s\\n\",\"core\":1,\"kept\":true,\"moved\":2,\"turns\":70}]}]\n"),
             "{text}"
         );
     }
@@ -152,7 +167,7 @@ mod tests {
     fn what_is_not_known_is_no_figure() {
         let all = one(None);
         assert!(table(&all).contains("not known"));
-        assert!(json(&all).ends_with("\"processes\":null,\"files\":null,\"calls\":null}]\n"));
+        assert!(json(&all).ends_with("\"processes\":null,\"files\":null,\"calls\":null,\"modules\":[]}]\n"));
         assert_eq!(json(&[]), "[]\n");
     }
 }

@@ -36,6 +36,8 @@ pub enum Ask {
     Resize(WindowSize),
     /// How much of everything is used: [`Reply::Usage`].
     Usage,
+    /// Have a module stay on a core, or with `None` go where there is less to do: [`Reply::Done`].
+    Move(String, Option<u32>),
 }
 
 /// What a supervisor replies.

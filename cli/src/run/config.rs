@@ -73,7 +73,7 @@ pub fn boot(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<BootConfig, St
         trace: trace(options)?,
         trace_whole: options.trace_whole,
         stats: options.stats,
-        modules: options.modules,
+        modules: options.modules.clone(),
         notify_first: options.detach,
         debugger: gdb.map(gdb::debugger).transpose()?,
         ..BootConfig::default()

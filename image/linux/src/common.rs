@@ -56,7 +56,9 @@ pub fn refuse_requests(machine: &dyn Machine, why: &str) {
         asked.handed.into_iter().for_each(|fd| LinuxHost.close(fd));
         let answer = match asked.request {
             Request::Guests { id } => Answer::Guests { id, guests: Vec::new(), more: false },
-            Request::Run { id, .. } | Request::Metrics { id } => Answer::Refused { id, why: String::from(why) },
+            Request::Run { id, .. } | Request::Metrics { id } | Request::Move { id, .. } => {
+                Answer::Refused { id, why: String::from(why) }
+            }
             Request::Signal { .. } | Request::Resize { .. } => continue,
         };
         machine.notify_outside(Outside::Answer(answer));

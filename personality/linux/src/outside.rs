@@ -138,6 +138,13 @@ pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
                 let metrics = metrics(kernel);
                 report(kernel, id, |id| Answer::Metrics { id, metrics });
             }
+            Request::Move { id, module, core } => {
+                let placed = kernel.modules.place(&module, core.map(|core| core as usize));
+                report(kernel, id, |id| match placed {
+                    Ok(()) => Answer::Moved { id },
+                    Err(why) => Answer::Refused { id, why },
+                });
+            }
             Request::Run { id, program } => {
                 if let Err(why) = run(kernel, id, program, handed) {
                     report(kernel, id, |id| Answer::Refused { id, why });
@@ -389,6 +396,7 @@ fn metrics(kernel: &Kernel) -> Metrics {
         processes: guests(kernel).count() as u32,
         files: tables.values().map(|table| table.count() as u64).sum(),
         calls: kernel.stats.totals(),
+        modules: kernel.modules.list(),
     }
 }
 

@@ -87,7 +87,7 @@ fn refuse(machine: &dyn Machine, why: &str) -> ! {
 
 /// Starts the modules that are asked for. `direct`: they may reach guests' memory from where they run.
 fn start_modules(kernel: &Kernel, direct: bool) -> Result<()> {
-    let wanted = kernel.config.modules;
+    let wanted = &kernel.config.modules;
     if wanted.cores == 0 {
         return Ok(());
     }
@@ -97,17 +97,22 @@ fn start_modules(kernel: &Kernel, direct: bool) -> Result<()> {
     let plan = Plan {
         cores: wanted.cores,
         division: if wanted.by_kind { Division::Kind } else { Division::One },
-        policy: match wanted.policy {
-            BootPolicy::Fifo => Policy::Fifo,
-            BootPolicy::Cohort => Policy::Cohort,
-            BootPolicy::Priority => Policy::Priority,
-        },
+        policies: wanted.policies.iter().map(policy).collect(),
         handover: if wanted.always { Handover::Always } else { Handover::Adaptive },
         places,
         direct,
         full: Plan::FULL,
+        pinned: wanted.pinned,
     };
     kernel.modules.start(kernel.machine, &plan)
+}
+
+fn policy(wanted: &BootPolicy) -> Policy {
+    match wanted {
+        BootPolicy::Fifo => Policy::Fifo,
+        BootPolicy::Cohort => Policy::Cohort,
+        BootPolicy::Priority => Policy::Priority,
+    }
 }
 
 fn trace(kernel: &Kernel) {

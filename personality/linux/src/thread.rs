@@ -1,6 +1,7 @@
 //! Threads: what is a thread's own.
 
 use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
@@ -74,6 +75,8 @@ pub struct ThreadState {
     pub trace: crate::ptrace::Trace,
     /// What it has under way by rings.
     pub uring: Mutex<Option<Arc<crate::uring::Issuer>>>,
+    /// Its rings that modules look into.
+    pub ring_servers: Mutex<Vec<Arc<crate::uring::Server>>>,
     /// Its ring of the gate `ring`.
     pub ring: Mutex<Option<crate::ring::Ring>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
@@ -168,6 +171,7 @@ impl ThreadState {
             new_area: Mutex::new(None),
             trace: crate::ptrace::Trace::default(),
             uring: Mutex::new(None),
+            ring_servers: Mutex::default(),
             ring: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
         }

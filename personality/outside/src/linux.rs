@@ -1,5 +1,8 @@
 //! What the personality `linux` is given.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use janua_abi::linux::process::{Rlimit, rlimit};
@@ -72,15 +75,32 @@ impl BootConfig {
 }
 
 /// The modules a kernel is to have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootModules {
     /// Threads of the kernel's own that modules run on; 0: there are none, and calls are made by the threads that make them.
     pub cores: usize,
     /// One module for each kind of calls, rather than one on each core for all.
     pub by_kind: bool,
-    pub policy: BootPolicy,
+    /// Of each module, in the order of [`BootModules::names`].
+    pub policies: Vec<BootPolicy>,
     /// Calls are handed over whether that is likely to be worth it or not.
     pub always: bool,
+    /// Each core is kept on a processor of its own.
+    pub pinned: bool,
+}
+
+/// The kinds of calls that may be made away from the threads that want them.
+pub const KINDS: [&str; 6] = ["fs", "mm", "ipc", "task", "time", "net"];
+
+impl BootModules {
+    /// What the modules are called.
+    pub fn names(&self) -> Vec<String> {
+        match (self.by_kind, self.cores) {
+            (true, _) => KINDS.map(ToOwned::to_owned).into(),
+            (false, 0 | 1) => ["all".to_owned()].into(),
+            (false, cores) => (0..cores).map(|core| format!("all{core}")).collect(),
+        }
+    }
 }
 
 /// Which of the calls in its queue a module makes next.

@@ -24,13 +24,16 @@ use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::{boot, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall};
 
+/// Most processors that a set of them has room for.
+const PROCESSORS: usize = 8192;
+
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
     pub gate: &'static dyn HostedGate,
     pub reactor: Reactor,
     cpus: usize,
     /// They as a set, bit n of which is processor n.
-    cpu_set: [u64; 128],
+    cpu_set: [u64; PROCESSORS / 64],
     /// Whether the signal stack outlasts the signals put on it: where user code calls by signals.
     pub stack_stays: bool,
 }
@@ -93,7 +96,7 @@ impl LinuxMachine {
     ) -> Result<&'static LinuxMachine> {
         registers::find_layout()?;
         text::start();
-        let mut set = [0u64; 128];
+        let mut set = [0u64; PROCESSORS / 64];
         // SAFETY: the array is ours.
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
@@ -247,6 +250,11 @@ impl Machine for LinuxMachine {
         // SAFETY: the word is ours.
         let _ = unsafe { sys::raw(nr::GETCPU, [&raw mut processor as usize, 0, 0, 0, 0, 0]) };
         processor as usize
+    }
+    fn pin(&self, processor: usize) -> Result<()> {
+        let mut set = [0; PROCESSORS / 64];
+        *set.get_mut(processor / 64).ok_or(Errno::EINVAL)? = 1 << (processor % 64);
+        usage::set_affinity(0, &set)
     }
     fn accounts(&self) -> &'static Accounts {
         boot::accounts()

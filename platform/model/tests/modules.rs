@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::chore::{Chore, Next};
 use janua_kernel::module::{Division, Handover, Plan};
 use janua_kernel::stats::Stats;
 use janua_kernel::task::Leave;
@@ -127,25 +128,34 @@ fn drive(seat: &Seat<Handed>, first: usize) -> usize {
     CALLS
 }
 
-fn round(division: Division, policy: Policy, handover: Handover, full: usize, kills: bool) {
-    let model = Model::new(Settings::default());
-    let table = Table::new(ROWS);
-    table.register_all();
-    let counters = || (0..THREADS * CALLS).map(|_| AtomicU32::new(0)).collect();
-    let kernel = Arc::new(Kernel {
-        machine: model,
+fn kernel(machine: &'static Model, table: Table<Handed>, system: System) -> Arc<Kernel<Handed>> {
+    Arc::new(Kernel {
+        machine,
         table,
         compat: Table::new(&[]),
         tracer: Tracer::default(),
         stats: Stats::new(ROWS.len(), 0),
         modules: Default::default(),
-        system: System { begun: counters(), ended: counters(), ..System::default() },
-    });
-    let plan = Plan { cores: CORES, division, policy, handover, places: Places::AWAY, direct: true, full };
+        system,
+    })
+}
+
+fn plan(division: Division, policies: Vec<Policy>, handover: Handover, full: usize) -> Plan {
+    Plan { cores: CORES, division, policies, handover, places: Places::AWAY, direct: true, full, pinned: false }
+}
+
+fn round(division: Division, policies: Vec<Policy>, handover: Handover, full: usize, kills: bool) {
+    let model = Model::new(Settings::default());
+    let table = Table::new(ROWS);
+    table.register_all();
+    let counters = || (0..THREADS * CALLS).map(|_| AtomicU32::new(0)).collect();
+    let kernel = kernel(model, table, System { begun: counters(), ended: counters(), ..System::default() });
+    let plan = plan(division, policies.clone(), handover, full);
     kernel.modules.start_by_steps(model, &plan);
     let task = Arc::new(Task { kernel: kernel.clone(), ext: () });
     let seats: Vec<_> = (0..THREADS).map(|_| Seat::new(janua_kernel::Thread::new(task.clone(), ()))).collect();
 
+    let names = division.names(CORES);
     let stop = AtomicBool::new(false);
     let made: Vec<usize> = thread::scope(|scope| {
         for core in 0..CORES {
@@ -164,8 +174,11 @@ fn round(division: Division, policy: Policy, handover: Handover, full: usize, ki
                     break;
                 }
                 kernel.system.ring();
-                // Where to, whatever they do.
+                // Where to, whatever they do; and by request, which a core that is not there refuses.
                 kernel.modules.move_to(n % 6, n / 7 % CORES);
+                let name = &names[n / 3 % names.len()];
+                let core = [Some(0), None, Some(1), Some(CORES)][n % 4];
+                assert_eq!(kernel.modules.place(name, core).is_ok(), core != Some(CORES));
                 if kills && n == 40 {
                     seats[0].interrupt(work::KILL);
                 }
@@ -192,7 +205,11 @@ fn round(division: Division, policy: Policy, handover: Handover, full: usize, ki
         }
     }
     let report = kernel.modules.report();
-    assert!(report.contains("syscall core 1") && report.contains(policy.name()), "{report}");
+    assert!(report.contains("syscall core 1"), "{report}");
+    for (name, policy) in names.iter().zip(policies.iter().chain(policies.last().into_iter().cycle())) {
+        let is = |line: &str| line.split_whitespace().take(2).eq([name.as_str(), policy.name()]);
+        assert!(report.lines().any(is), "{name}, {}\n{report}", policy.name());
+    }
 }
 
 #[test]
@@ -200,9 +217,10 @@ fn every_call_is_made_once() {
     // Each of the two kinds of handover with each division; queues of one call, and a kill, with each handover.
     for n in 0..12 {
         let division = [Division::One, Division::Kind][n % 2];
-        let policy = Policy::ALL[n % 3];
+        // Of all, or of each its own.
+        let policies = (0..n % 7).map(|at| Policy::ALL[(at + n) % 3]).collect();
         let handover = [Handover::Always, Handover::Adaptive][n / 2 % 2];
-        round(division, policy, handover, if n % 3 == 0 { 1 } else { Plan::FULL }, n % 4 % 3 == 0);
+        round(division, policies, handover, if n % 3 == 0 { 1 } else { Plan::FULL }, n % 4 % 3 == 0);
     }
 }
 
@@ -212,22 +230,134 @@ fn what_is_left_in_a_module_that_has_moved_is_not_lost() {
     let model = Model::new(Settings::default());
     let table = Table::new(ROWS);
     table.register_all();
-    let kernel = Arc::new(Kernel {
-        machine: model,
-        table,
-        compat: Table::new(&[]),
-        tracer: Tracer::default(),
-        stats: Stats::new(ROWS.len(), 0),
-        modules: Default::default(),
-        system: System::default(),
-    });
-    let (division, policy, handover) = (Division::One, Policy::Fifo, Handover::Always);
-    let plan = Plan { cores: CORES, division, policy, handover, places: Places::AWAY, direct: true, full: Plan::FULL };
-    kernel.modules.start_by_steps(model, &plan);
+    let kernel = kernel(model, table, System::default());
+    kernel.modules.start_by_steps(model, &plan(Division::One, vec![Policy::Fifo], Handover::Always, Plan::FULL));
     let task = Arc::new(Task { kernel: kernel.clone(), ext: () });
     let seat = Seat::new(janua_kernel::Thread::new(task, ()));
     let mut frame = Frame { orig_rax: 4, ..Frame::default() };
     assert!(matches!(seat.call(&mut frame, Abi::Native), Flow::Wait(_)));
     assert!(kernel.modules.step_on(0), "it has been polled, and waits");
     assert!(kernel.modules.is_due(), "the core that has the module now does not know of the time");
+}
+
+/// A request names a module and a core, keeps the module there, and is refused with what there is.
+#[test]
+fn modules_are_placed_by_request() {
+    let modules = janua_kernel::module::Modules::default();
+    let why = modules.place("fs", Some(0)).expect_err("there are none");
+    assert!(why.contains("no modules"), "{why}");
+    assert!(modules.list().is_empty());
+    let plan = plan(Division::Kind, vec![Policy::Cohort, Policy::Fifo], Handover::Always, Plan::FULL);
+    modules.start_by_steps(Model::new(Settings::default()), &plan);
+    let fs = || modules.list().swap_remove(0);
+    assert_eq!((fs().name.as_str(), fs().core, fs().kept, fs().moved), ("fs", 0, false, 0));
+    assert_eq!(modules.place("fs", Some(1)), Ok(()));
+    assert_eq!((fs().core, fs().kept, fs().moved), (1, true, 1));
+    for (name, core, says) in [
+        ("fs", Some(2), "cores are 0 to 1"),
+        ("fs", Some(usize::MAX), "cores are 0 to 1"),
+        ("", None, "fs, mm, ipc, task, time, net"),
+        ("all", Some(0), "fs, mm, ipc, task, time, net"),
+    ] {
+        let why = modules.place(name, core).expect_err(says);
+        assert!(why.contains(says), "{why}");
+    }
+    assert_eq!((fs().core, fs().kept, fs().moved), (1, true, 1), "what is refused changes nothing");
+    assert_eq!(modules.place("fs", Some(1)), Ok(()));
+    assert_eq!(modules.place("fs", None), Ok(()));
+    assert_eq!((fs().core, fs().kept, fs().moved), (1, false, 1));
+}
+
+/// Processors for syscall cores are asked of the machine; one that has too few, as this has, is no reason to stop.
+#[test]
+fn a_machine_of_one_processor_keeps_no_core_on_its_own() {
+    let modules = janua_kernel::module::Modules::default();
+    let model = Model::new(Settings::default());
+    let plan = Plan { pinned: true, ..plan(Division::One, Vec::new(), Handover::Always, Plan::FULL) };
+    modules.start_by_steps(model, &plan);
+    assert!(!modules.report().contains("kept there"), "{}", modules.report());
+    assert!(model.written().contains("--pin"), "{}", model.written());
+}
+
+/// A chore is done whenever it has been woken, by one core at a time and wherever its module is; and never again once it is over.
+#[test]
+fn a_chore_is_done_for_every_wake_up() {
+    const LAST: u32 = 4000;
+    let model = Model::new(Settings::default());
+    let kernel = kernel(model, Table::new(ROWS), System::default());
+    let task = Arc::new(Task { kernel: kernel.clone(), ext: () });
+    let thread = janua_kernel::Thread::new(task, ());
+    assert!(Chore::new(&thread, Box::new(|| Next::Over)).is_none(), "there are no modules yet");
+    kernel.modules.start_by_steps(model, &plan(Division::One, Vec::new(), Handover::Always, Plan::FULL));
+
+    #[derive(Default)]
+    struct Seen {
+        asked: AtomicU32,
+        done: AtomicU32,
+        turns: AtomicU32,
+        inside: AtomicBool,
+    }
+    let seen = Arc::new(Seen::default());
+    let body = {
+        let seen = seen.clone();
+        move || {
+            assert!(!seen.inside.swap(true, Ordering::SeqCst), "two cores do it at once");
+            let turns = seen.turns.fetch_add(1, Ordering::SeqCst);
+            let asked = seen.asked.load(Ordering::SeqCst);
+            seen.done.store(asked, Ordering::SeqCst);
+            seen.inside.store(false, Ordering::SeqCst);
+            match asked {
+                LAST => Next::Over,
+                // Its time has come.
+                _ if turns % 3 == 0 => Next::At(0),
+                _ => Next::Woken,
+            }
+        }
+    };
+    let chore = Chore::new(&thread, Box::new(body)).expect("there are modules");
+    chore.wake();
+    assert!(chore.reaches_memory() && !kernel.modules.step_on(0), "it has not begun");
+    chore.begin();
+    let over = || seen.done.load(Ordering::SeqCst) == LAST;
+    thread::scope(|scope| {
+        for core in 0..CORES {
+            let kernel = &kernel;
+            scope.spawn(move || {
+                while !over() {
+                    if !kernel.modules.step_on(core) {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for n in 0_usize.. {
+                if over() {
+                    break;
+                }
+                kernel.modules.move_to(n % 2, n / 2 % CORES);
+                thread::yield_now();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for n in 0..LAST / 2 {
+                    let mine = seen.asked.fetch_add(1, Ordering::SeqCst) + 1;
+                    chore.wake();
+                    // Now and then it is asleep by the next wake-up.
+                    while n % 16 == 0 && seen.done.load(Ordering::SeqCst) < mine {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    let turns = seen.turns.load(Ordering::SeqCst);
+    chore.wake();
+    assert!(!kernel.modules.step_on(0) && !kernel.modules.step_on(1));
+    assert_eq!(seen.turns.load(Ordering::SeqCst), turns, "it is over");
+    let said = kernel.modules.report();
+    let chores: u32 =
+        said.lines().filter_map(|line| line.strip_prefix("all")?.split_whitespace().last()?.parse::<u32>().ok()).sum();
+    assert_eq!(chores, turns, "{said}");
 }

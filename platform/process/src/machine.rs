@@ -103,6 +103,9 @@ impl Machine for ProcessMachine {
     fn cpu(&self) -> usize {
         self.linux.cpu()
     }
+    fn pin(&self, processor: usize) -> Result<()> {
+        self.linux.pin(processor)
+    }
     fn accounts(&self) -> &'static Accounts {
         self.linux.accounts()
     }

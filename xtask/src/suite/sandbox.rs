@@ -5,6 +5,7 @@ mod apart;
 mod ends;
 mod gdb;
 mod hostfiles;
+mod modules;
 mod places;
 mod ring;
 mod running;
@@ -71,6 +72,8 @@ const TESTS: &[Test] = &[
     ("sandbox/host_network", host_network),
     ("sandbox/settings", settings),
     ("sandbox/ring", ring::ring),
+    ("sandbox/modules_move", modules::moves),
+    ("sandbox/modules_serve_rings", modules::served),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),

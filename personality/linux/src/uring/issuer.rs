@@ -3,6 +3,7 @@
 //! Operations are made on the thread that submitted them, in its memory: at once if they can be, otherwise whenever something they wait for has happened.
 //! Then the thread is reminded ([`janua_kernel::Thread::remind`]), and sees to them while a call of its waits, or on its return to user mode. To a
 //! handler the calling thread is a double: nobody sends it signals, and its one work flag is KILL while an operation that was cancelled is polled.
+//! Those of a ring that a module looks into are made by the module ([`super::server`]).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::{Arc, Weak};
@@ -12,10 +13,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::uring::{setup, sq_ring};
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::chore::Chore;
 use janua_object::OpenFile;
 use janua_object::fdtable::FdTable;
 use janua_port::Nanos;
-use janua_rt::Mutex;
+use janua_rt::{Mutex, OnceArc};
 
 use super::op::Op;
 use super::ring::Ring;
@@ -70,6 +72,8 @@ pub struct Issuer {
     pub rings: Mutex<Vec<Option<Arc<OpenFile>>>>,
     /// The thread is about to end, or to run another program.
     over: AtomicBool,
+    /// What does its jobs, where that is a module ([`super::server`]).
+    chore: OnceArc<Chore>,
 }
 
 /// That of a thread, made if need be. ESRCH for a thread that has not begun to run.
@@ -80,24 +84,48 @@ pub fn of(thread: &Thread) -> Result<Arc<Issuer>> {
     }
     let owner = thread.seat().ok_or(Errno::ESRCH)?;
     let double = Thread::double(thread, queue::stand_in(thread)).ok_or(Errno::ESRCH)?;
-    let issuer = Arc::new_cyclic(|me| Issuer {
-        me: me.clone(),
-        owner: Arc::downgrade(&owner),
-        idle: double.files(),
-        double,
-        ready: Mutex::default(),
-        timed: Mutex::default(),
-        ops: Mutex::default(),
-        count: AtomicUsize::new(0),
-        next: AtomicUsize::new(0),
-        rings: Mutex::new(vec![None; RING_FDS]),
-        over: AtomicBool::new(false),
-    });
+    let issuer = Issuer::new(&owner, double);
     *place = Some(issuer.clone());
     Ok(issuer)
 }
 
+/// One beside a thread's own, whose jobs a module does in turns for this chore. ESRCH as above.
+pub fn away(thread: &Thread, chore: &Arc<Chore>) -> Result<Arc<Issuer>> {
+    let owner = thread.seat().ok_or(Errno::ESRCH)?;
+    let double = Thread::stand_in(thread, queue::stand_in(thread)).ok_or(Errno::ESRCH)?;
+    let issuer = Issuer::new(&owner, double);
+    let _ = issuer.chore.set(chore.clone());
+    Ok(issuer)
+}
+
 impl Issuer {
+    fn new(owner: &Arc<Seat>, double: Thread) -> Arc<Issuer> {
+        Arc::new_cyclic(|me| Issuer {
+            me: me.clone(),
+            owner: Arc::downgrade(owner),
+            idle: double.files(),
+            double,
+            ready: Mutex::default(),
+            timed: Mutex::default(),
+            ops: Mutex::default(),
+            count: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            rings: Mutex::new(vec![None; RING_FDS]),
+            over: AtomicBool::new(false),
+            chore: OnceArc::default(),
+        })
+    }
+
+    /// Whether a module does its jobs.
+    pub fn is_away(&self) -> bool {
+        self.chore.get().is_some()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.ops.lock().is_empty()
+    }
+
     pub fn owner(&self) -> Option<Arc<Seat>> {
         self.owner.upgrade()
     }
@@ -144,6 +172,9 @@ impl Issuer {
             return;
         }
         self.ready.lock().push_back(job);
+        if let Some(chore) = self.chore.get() {
+            return chore.wake();
+        }
         let kick = !ring.shape.has(setup::COOP_TASKRUN);
         if !kick && ring.shape.has(setup::TASKRUN_FLAG) {
             ring.flag(&ring.shared.from_anywhere(), sq_ring::TASKRUN, true);
@@ -160,7 +191,10 @@ impl Issuer {
             let Some(job) = job else { return };
             self.do_job(thread, job);
         }
-        thread.remind(false);
+        match self.chore.get() {
+            Some(chore) => chore.wake(),
+            None => thread.remind(false),
+        }
     }
 
     /// By the thread, which waits for completions: does what only such a one does.

@@ -7,7 +7,7 @@
 //! | [`submit`] | submissions: taken, checked, linked |
 //! | [`issuer`], [`op`], [`turn`] | what a thread has under way, one operation, and how operations begin, go on and end |
 //! | [`ops`] | what operations do |
-//! | [`poller`] | who looks into the rings that nobody announces (IORING_SETUP_SQPOLL) |
+//! | [`poller`], [`server`] | who looks into the rings that nobody announces (IORING_SETUP_SQPOLL): a thread of the kernel's, or a module |
 //! | [`aio`] | io_setup(2) and the calls on what it makes |
 
 pub mod aio;
@@ -20,6 +20,7 @@ pub mod poller;
 pub mod register;
 pub mod resources;
 pub mod ring;
+pub mod server;
 pub mod setup;
 pub mod submit;
 pub mod turn;
@@ -38,6 +39,7 @@ pub use enter::io_uring_enter;
 pub use issuer::Issuer;
 pub use register::io_uring_register;
 pub use ring::Ring;
+pub use server::Server;
 pub use setup::io_uring_setup;
 
 use crate::Thread;
@@ -75,6 +77,8 @@ pub fn errands(thread: &Thread) {
 
 /// By a thread that is about to end, or to run another program: all it has under way ends.
 pub fn leave(thread: &Thread) {
+    let servers = core::mem::take(&mut *thread.ring_servers.lock());
+    servers.iter().for_each(|server| server.leave(thread));
     let issuer = thread.uring.lock().take();
     if let Some(issuer) = issuer {
         issuer.end(thread);

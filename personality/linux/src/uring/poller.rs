@@ -1,36 +1,37 @@
 //! Who looks into the rings that programs need not announce (IORING_SETUP_SQPOLL).
 //!
-//! One thread of the kernel's for all of them. It reads how far the program has come, and reminds a thread of the program's, which takes what is there in its
-//! own memory: so this works wherever the kernel's threads reach no user memory. After some time in vain it flags to the program that it sleeps, and does.
+//! One thread of the kernel's for all of them, unless there are modules ([`super::server`]). It reads how far the program has come, and reminds a thread of
+//! the program's, which takes what is there in its own memory: so this works wherever the kernel's threads reach no user memory. After some time in vain it
+//! flags to the program that it sleeps, and does.
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 use janua_abi::linux::uring::sq_ring;
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Machine, Nanos};
+use janua_rt::Mutex;
 use janua_rt::wake::{self, Raised};
-use janua_rt::{AtomicU64, Mutex};
 
 use super::issuer::{self, Issuer, Job};
 use super::ring::Ring;
+use super::server;
 use super::submit::need_wakeup;
 use crate::{Task, Thread};
 
 /// Time between two looks, nanoseconds.
-const INTERVAL: Nanos = 50_000;
+pub const INTERVAL: Nanos = 50_000;
 
 /// Most rings that are looked into.
 const MOST: usize = 256;
 
-struct Watched {
+/// A ring that is looked into.
+pub struct Watched {
     ring: Weak<Ring>,
     /// The process that has it.
     task: Weak<Task>,
-    /// When there was something in it last.
-    last: AtomicU64,
 }
 
 /// The looker's own.
@@ -38,11 +39,18 @@ pub struct Poller {
     rings: Mutex<Vec<Arc<Watched>>>,
     word: AtomicU32,
     started: AtomicBool,
+    /// Rings that modules look into, which are not among those above.
+    served: AtomicUsize,
 }
 
 impl Default for Poller {
     fn default() -> Poller {
-        Poller { rings: Mutex::default(), word: AtomicU32::new(wake::QUIET), started: AtomicBool::new(false) }
+        Poller {
+            rings: Mutex::default(),
+            word: AtomicU32::new(wake::QUIET),
+            started: AtomicBool::new(false),
+            served: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -50,11 +58,10 @@ impl Default for Poller {
 pub fn add(thread: &Thread, ring: &Arc<Ring>) -> Result<()> {
     let poller = &thread.kernel.rings.poller;
     let machine = thread.machine();
-    let watched = Watched {
-        ring: Arc::downgrade(ring),
-        task: Arc::downgrade(&thread.task),
-        last: AtomicU64::new(machine.clock().monotonic()),
-    };
+    if server::add(thread, ring)? {
+        return Ok(());
+    }
+    let watched = Watched::new(thread, ring);
     {
         let mut rings = poller.rings.lock();
         rings.retain(|watched| watched.ring.strong_count() > 0);
@@ -77,17 +84,30 @@ pub fn add(thread: &Thread, ring: &Arc<Ring>) -> Result<()> {
 /// A program announces its ring, which was not looked into any more.
 pub fn wake(thread: &Thread, ring: &Arc<Ring>) {
     let poller = &thread.kernel.rings.poller;
-    let now = thread.machine().clock().monotonic();
-    for watched in &*poller.rings.lock() {
-        if core::ptr::eq(watched.ring.as_ptr(), Arc::as_ptr(ring)) {
-            watched.last.store(now, Ordering::Relaxed);
-        }
-    }
+    let machine = thread.machine();
+    ring.lively.store(machine.clock().monotonic(), Ordering::Relaxed);
     ring.flag(&ring.access(thread), sq_ring::NEED_WAKEUP, false);
-    poller.rouse(thread.machine());
+    match ring.served.get() {
+        Some(chore) => chore.wake(),
+        None => poller.rouse(machine),
+    }
 }
 
 impl Poller {
+    /// One more ring is looked into by a module, until [`Poller::gone`]. EAGAIN when there are too many.
+    pub fn one_more(&self) -> Result<()> {
+        if self.served.fetch_add(1, Ordering::Relaxed) < MOST {
+            return Ok(());
+        }
+        self.gone();
+        Err(Errno::EAGAIN)
+    }
+
+    /// One less.
+    pub fn gone(&self) {
+        self.served.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn rouse(&self, machine: &dyn Machine) {
         if wake::raise(&self.word) == Raised::Unpark {
             machine.park().unpark(&self.word, 1);
@@ -99,7 +119,7 @@ impl Poller {
             wake::rearm(&self.word);
             let rings = self.rings.lock().clone();
             let now = machine.clock().monotonic();
-            let active = rings.iter().filter(|watched| watched.look(now)).count();
+            let active = rings.iter().filter(|watched| watched.remind(watched.find(now)) == Some(true)).count();
             drop(rings);
             if active > 0 {
                 // A wake-up cuts this short, or comes to the next look.
@@ -111,37 +131,67 @@ impl Poller {
     }
 }
 
+/// What a look into a ring has found.
+pub enum Found {
+    Submissions(Arc<Ring>),
+    /// It is to be looked into again soon. Nothing has been in it for so long.
+    Nothing {
+        quiet: Nanos,
+    },
+    /// It is not, until its program announces it, and the program can see that.
+    Asleep,
+    Closed,
+}
+
 impl Watched {
-    /// Looks into the ring: whether to look again soon.
-    fn look(&self, now: Nanos) -> bool {
-        let Some(ring) = self.ring.upgrade().filter(|ring| !ring.is_closed()) else { return false };
+    pub fn new(thread: &Thread, ring: &Arc<Ring>) -> Watched {
+        Watched { ring: Arc::downgrade(ring), task: Arc::downgrade(&thread.task) }
+    }
+
+    /// Looks into the ring.
+    pub fn find(&self, now: Nanos) -> Found {
+        let Some(ring) = self.ring.upgrade().filter(|ring| !ring.is_closed()) else { return Found::Closed };
         let access = ring.shared.from_anywhere();
         if ring.disabled.load(Ordering::SeqCst) {
-            return true;
+            return Found::Nothing { quiet: Nanos::MAX };
         }
         if ring.unsubmitted(&access) != 0 {
-            self.last.store(now, Ordering::Relaxed);
-            if !ring.asked.swap(true, Ordering::SeqCst) {
-                match self.taker(&ring) {
-                    Some(issuer) => issuer.send(&ring, Job::Take(ring.clone())),
-                    None => ring.asked.store(false, Ordering::SeqCst),
-                }
-            }
-            return true;
+            ring.lively.store(now, Ordering::Relaxed);
+            return Found::Submissions(ring);
         }
         if ring.is_flagged(sq_ring::NEED_WAKEUP) {
-            return false;
+            return Found::Asleep;
         }
-        if now.saturating_sub(self.last.load(Ordering::Relaxed)) < ring.shape.idle {
-            return true;
+        let quiet = now.saturating_sub(ring.lively.load(Ordering::Relaxed));
+        if quiet < ring.shape.idle {
+            return Found::Nothing { quiet };
         }
         need_wakeup(&ring, true);
         // What came before the program could see that is not lost.
+        fence(Ordering::SeqCst);
         if ring.unsubmitted(&access) == 0 {
-            return false;
+            return Found::Asleep;
         }
         need_wakeup(&ring, false);
-        true
+        Found::Nothing { quiet }
+    }
+
+    /// Reminds a thread of the program's of what has been found: whether to look again soon. `None` for a ring that is closed.
+    pub fn remind(&self, found: Found) -> Option<bool> {
+        match found {
+            Found::Submissions(ring) => {
+                if !ring.asked.swap(true, Ordering::SeqCst) {
+                    match self.taker(&ring) {
+                        Some(issuer) => issuer.send(&ring, Job::Take(ring.clone())),
+                        None => ring.asked.store(false, Ordering::SeqCst),
+                    }
+                }
+                Some(true)
+            }
+            Found::Nothing { .. } => Some(true),
+            Found::Asleep => Some(false),
+            Found::Closed => None,
+        }
     }
 
     /// Who takes what is in the ring: the thread that made it, or another of its process.

@@ -5,17 +5,18 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 use janua_abi::linux::aio::IoEvent;
 use janua_abi::linux::uring::{Cqe, cq_ring, mmap, setup, sq_ring};
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::chore::Chore;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_object::vfs::Attr;
 use janua_object::{Caller, Events, File, OpenFile, anon};
 use janua_port::{Backing, Clock};
-use janua_rt::{Mutex, WaitQueue};
+use janua_rt::{AtomicU64, Mutex, OnceArc, WaitQueue};
 use zerocopy::IntoBytes;
 
 use super::issuer::{Issuer, Job};
@@ -155,6 +156,10 @@ pub struct Ring {
     closed: AtomicBool,
     /// Flags for the program in the submission ring.
     flags: AtomicU32,
+    /// The module that looks into it, where one does.
+    pub served: OnceArc<Chore>,
+    /// When something was in it last that nobody announced, or it was announced, for who looks into it.
+    pub lively: AtomicU64,
     /// A thread has been notified to take what is in the submission ring.
     pub asked: AtomicBool,
     /// Polls that go on have been submitted; and how many threads announce completions just now.
@@ -186,6 +191,8 @@ impl Ring {
             limited: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             flags: AtomicU32::new(0),
+            served: OnceArc::default(),
+            lively: AtomicU64::new(clock.monotonic()),
             asked: AtomicBool::new(false),
             polls: AtomicBool::new(false),
             telling: AtomicU32::new(0),
@@ -355,11 +362,19 @@ impl Ring {
 
     /// Sets or clears a flag for the program.
     pub fn flag(&self, access: &Access<'_>, flag: u32, on: bool) {
-        let flags = match on {
+        let mut flags = match on {
             true => self.flags.fetch_or(flag, Ordering::SeqCst) | flag,
             false => self.flags.fetch_and(!flag, Ordering::SeqCst) & !flag,
         };
-        access.store(at::SQ_FLAGS, flags);
+        // Another may change them at the same time, and store before: who stores last stores what they are.
+        loop {
+            access.store(at::SQ_FLAGS, flags);
+            fence(Ordering::SeqCst);
+            let now = self.flags.load(Ordering::SeqCst);
+            if core::mem::replace(&mut flags, now) == now {
+                break;
+            }
+        }
     }
 
     pub fn is_flagged(&self, flag: u32) -> bool {
@@ -396,6 +411,9 @@ impl Ring {
         let resources = core::mem::take(&mut *self.resources.lock());
         drop(resources);
         self.posted.wake_all();
+        if let Some(chore) = self.served.get() {
+            chore.wake();
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use janua_kernel::thread::work;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 
-use super::issuer::{Issuer, Job};
+use super::issuer::{self, Issuer, Job};
 use super::memory::Access;
 use super::op::{Limit, Op, Reply, Running};
 use super::ops::{self, Prepared};
@@ -60,6 +60,10 @@ impl<'a> Turn<'a> {
     }
 
     fn begin_first(&self, mut chain: Chain) -> Option<Chain> {
+        if self.issuer.is_away() && chain.members.front().is_some_and(|first| ops::is_made_at_home(first.sqe.opcode)) {
+            self.send_home(chain);
+            return None;
+        }
         let Member { sqe, iocb, event, .. } = chain.members.pop_front()?;
         let limited = chain.members.front().is_some_and(|next| next.sqe.opcode == opcode::LINK_TIMEOUT && chain.is_ring());
         let limit = if limited { chain.members.pop_front().map(|next| self.limit(&next)) } else { None };
@@ -88,6 +92,18 @@ impl<'a> Turn<'a> {
         self.poll(&op)
     }
 
+    /// Has the thread itself begin a chain, of which it alone can make the first; nobody, where it has ended.
+    fn send_home(&self, chain: Chain) {
+        let home = self.issuer.owner().and_then(|owner| issuer::of(&owner).ok());
+        match home.filter(|home| !home.is_over()) {
+            Some(home) => home.send(self.ring, Job::Begin(chain)),
+            None => {
+                chain.members.iter().for_each(|member| self.post_error(&member.sqe, Errno::ECANCELED));
+                self.finish(chain.members.len());
+            }
+        }
+    }
+
     fn limit(&self, member: &Member) -> Limit {
         let now = self.owner.machine().clock().monotonic();
         Limit { sqe: member.sqe, at: member.time.map_or(0, |time| time.from(now)), passed: false }
@@ -102,8 +118,15 @@ impl<'a> Turn<'a> {
     }
 
     fn dress(&self) {
-        if !self.dressed.replace(true) {
-            self.issuer.dress(self.owner);
+        if self.dressed.replace(true) {
+            return;
+        }
+        if !self.issuer.is_away() {
+            return self.issuer.dress(self.owner);
+        }
+        // Away its double stands in for the thread, and has what that has now.
+        if let Some(owner) = self.issuer.owner() {
+            self.issuer.dress(&owner);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{Sandbox, clean, text};
 use crate::build;
 
 /// A script that has `$J`, the command, `$run`, the beginning of a `janua run`, and a place of its own for names.
-fn script(s: &Sandbox, body: &str) -> Vec<String> {
+pub fn script(s: &Sandbox, body: &str) -> Vec<String> {
     let run = s.line(&[], &[]).join("' '");
     // The last word is the one before the program.
     let run = run.trim_end_matches("' '--");

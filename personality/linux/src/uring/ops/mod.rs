@@ -76,6 +76,11 @@ fn has_priority(opcode: u8) -> bool {
         || matches!(opcode, NOP | READ_MULTISHOT | SEND_ZC | SENDMSG_ZC)
 }
 
+/// Operations that only the thread itself makes, though a module takes its submissions: they change its mappings.
+pub fn is_made_at_home(opcode: u8) -> bool {
+    opcode == op::MADVISE
+}
+
 /// Whether a word is a priority of ioprio_set(2)'s: a class, and a level unless the class is none.
 fn is_priority(word: u16) -> bool {
     let (class, level) = (word >> 13, word & 0x1fff);
@@ -270,7 +275,8 @@ async fn perform(op: &Op, thread: &Thread) -> Reply {
 
 /// What an operation that made a file returns: its number, where it is to have one.
 fn place(turn: &Turn<'_>, double: &Thread, sqe: &Sqe, made: Fd) -> Result<usize> {
-    put_away(&turn.ring.resources, turn.owner, double, sqe, made)
+    let owner = turn.issuer.owner().ok_or(Errno::ESRCH)?;
+    put_away(&turn.ring.resources, &owner, double, sqe, made)
 }
 
 fn place_later(op: &Op, made: Fd) -> Result<usize> {

@@ -42,7 +42,8 @@ pub fn install(turn: &Turn<'_>, double: &Thread, sqe: &Sqe) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let file = fd::get(double, Fd(sqe.fd))?;
-    fd::install(turn.owner, file, sqe.op_flags & flag::INSTALL_NO_CLOEXEC == 0).map(|fd| fd.0 as usize)
+    let owner = turn.issuer.owner().ok_or(Errno::ESRCH)?;
+    fd::install(&owner, file, sqe.op_flags & flag::INSTALL_NO_CLOEXEC == 0).map(|fd| fd.0 as usize)
 }
 
 /// Changes registered files from `offset` on to those with the descriptors at `list`, -1 being none and -2 what it was: how many were changed,
