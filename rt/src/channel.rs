@@ -121,6 +121,11 @@ impl<const W: usize> Endpoint<W> {
         self.broken
     }
 
+    /// How many lines had been taken out when that was last acknowledged alone. Who sleeps for want of room can be woken when it changes.
+    pub fn acknowledged_alone(&self) -> u64 {
+        self.stored
+    }
+
     /// Lines that can be sent without waiting, as far as acknowledgements have been looked at.
     pub fn room(&mut self) -> Result<usize, Broken> {
         self.look_for_room()?;
