@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const WINDOW: usize = 32;
 
 /// Channels of a link. The first is the monitors'.
-pub const PLACES: usize = 15;
+pub const CHANNELS: usize = 15;
 
 /// Tiles of a machine.
 pub const TILES_MOST: u32 = 16;
@@ -45,7 +45,7 @@ pub struct Bell(pub AtomicU32);
 #[repr(C)]
 pub struct Link {
     pub bells: [Bell; 2],
-    pub channels: [[Lane; 2]; PLACES],
+    pub channels: [[Lane; 2]; CHANNELS],
 }
 
 /// The other instances, as a machine shows them to one.

@@ -168,7 +168,7 @@ fn any_order_of_turns_keeps_order_and_loses_nothing() {
 /// Two threads, both ways at once: no line is read before it is whole, or after it has been written over.
 #[test]
 fn threads_read_no_torn_line() {
-    const COUNT: u64 = if cfg!(miri) { 200 } else { 200_000 };
+    const COUNT: u64 = 200_000;
     let (_, one, other) = pair();
     let turn = |mut end: Endpoint| {
         move || {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use janua_kernel::tiles::{Channel, Message, Monitor, Offer};
 use janua_platform_model::tiles::tiles;
 use janua_platform_model::{Model, Settings};
-use janua_port::tiles::{PLACES, WINDOW};
+use janua_port::tiles::{CHANNELS, WINDOW};
 use janua_port::{Link, Machine};
 use janua_rt::channel::{Endpoint, MESSAGE_MOST, Piece, WHOLE};
 
@@ -65,14 +65,14 @@ pub fn run(input: &[u8]) {
 
 /// A message that a monitor could send, or nearly.
 fn tell(bytes: &mut Bytes<'_>, end: &mut Endpoint) {
-    let place = bytes.below(PLACES as u64 + 2) as usize;
+    let channel = bytes.below(CHANNELS as u64 + 2) as usize;
     let message = match bytes.below(7) {
         0 => Message::Ping { token: bytes.byte().into() },
         1 => Message::Pong { token: bytes.below(4) },
-        2 => Message::Bind { place, interface: bytes.below(3) as u32 },
-        3 => Message::Bound { place },
-        4 => Message::Refused { place },
-        5 => Message::Unbind { place },
+        2 => Message::Bind { channel, interface: bytes.below(3) as u32 },
+        3 => Message::Bound { channel },
+        4 => Message::Refused { channel },
+        5 => Message::Unbind { channel },
         _ => Message::Farewell,
     };
     let mut words = message.encode();
@@ -85,7 +85,7 @@ fn tell(bytes: &mut Bytes<'_>, end: &mut Endpoint) {
 
 /// Any word of the memory, or a header that fits.
 fn write(bytes: &mut Bytes<'_>, link: &Link) {
-    let lane = &link.channels[bytes.below(PLACES as u64) as usize][bytes.below(2) as usize];
+    let lane = &link.channels[bytes.below(CHANNELS as u64) as usize][bytes.below(2) as usize];
     let at = bytes.below(WINDOW as u64 + 1) as usize;
     let line = lane.lines.get(at).unwrap_or(&lane.taken);
     match bytes.below(2) {

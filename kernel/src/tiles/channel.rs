@@ -41,9 +41,9 @@ impl Inner {
 }
 
 impl Bound {
-    /// Begins at a place of the link; what the own side writes there becomes empty.
-    pub fn new(link: &'static Link, place: usize, side: usize) -> Arc<Bound> {
-        let inner = Inner { end: Endpoint::new(&link.channels[place], side), rest: Vec::new(), at: 0, ended: None };
+    /// A channel of the link, by its number; what the own side writes there becomes empty.
+    pub fn new(link: &'static Link, channel: usize, side: usize) -> Arc<Bound> {
+        let inner = Inner { end: Endpoint::new(&link.channels[channel], side), rest: Vec::new(), at: 0, ended: None };
         Arc::new(Bound { inner: Mutex::new(inner), queue: WaitQueue::new() })
     }
 
@@ -71,7 +71,7 @@ pub struct Channel {
     pub(super) bound: Arc<Bound>,
     pub(super) monitor: Arc<Monitor>,
     pub(super) peer: u32,
-    pub(super) place: usize,
+    pub(super) channel: usize,
 }
 
 impl Channel {
@@ -133,6 +133,6 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.monitor.unbind(self.peer, self.place);
+        self.monitor.unbind(self.peer, self.channel);
     }
 }

@@ -1,7 +1,7 @@
 //! What a kernel has to do with the kernels beside it: a monitor, which binds channels to their tiles, and hears when one has ended.
 //!
 //! Two tiles share a [`Link`] and nothing else. Its first channel is their monitors'. Further ones are bound by the number of an interface: who asks
-//! takes a place of its own half of the link, so that two who ask at once do not meet; the other monitor looks for who offers the interface, and answers. A place is
+//! takes one of its own half of the link, so that two who ask at once do not meet; the other monitor looks for who offers the interface, and answers. A channel is
 //! free again when both sides have unbound.
 //!
 //! What the other monitor sends is not believed: what does not fit ends that tile for this one (EPROTO), with all channels to it, and no other. A tile that has ended is
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::tiles::{PLACES, TILES_MOST};
+use janua_port::tiles::{CHANNELS, TILES_MOST};
 use janua_port::{Link, Machine, Tiles};
 use janua_rt::channel::{Endpoint, Unsent, WHOLE, WORDS};
 use janua_rt::{Mutex, WaitQueue, wake};
@@ -33,7 +33,7 @@ use channel::Bound;
 pub const PINGS_MOST: usize = 16;
 
 /// Messages to a monitor that does not take them out. One that keeps to the protocol causes fewer: each of its pings and channels is one, and of ours.
-const OUTGOING_MOST: usize = 2 * PINGS_MOST + 4 * PLACES;
+const OUTGOING_MOST: usize = 2 * PINGS_MOST + 4 * CHANNELS;
 
 /// A bell that has been rung since its owner looked last.
 const RUNG: u32 = wake::WOKEN;
@@ -71,10 +71,10 @@ impl<T> Answer<T> {
     }
 }
 
-/// What is at a place of a link.
-enum Place {
+/// What a channel of a link is used for.
+enum Use {
     Free,
-    /// This side has asked for it, and what it writes there is empty.
+    /// This side has asked to have it bound, and what it writes there is empty.
     Asked {
         bound: Arc<Bound>,
         answer: Arc<Answer<Channel>>,
@@ -91,7 +91,7 @@ struct State {
     end: Endpoint,
     /// What the window has no room for.
     outgoing: VecDeque<[u64; WORDS]>,
-    places: [Place; PLACES],
+    channels: [Use; CHANNELS],
     pings: BTreeMap<u64, Arc<Answer<()>>>,
     last_token: u64,
     ended: Option<Errno>,
@@ -114,7 +114,7 @@ struct Then {
 
 /// A channel for who asked for it, or who offers it.
 struct Opened {
-    place: usize,
+    channel: usize,
     bound: Arc<Bound>,
     whose: Whose,
 }
@@ -183,41 +183,41 @@ impl State {
         Ok(sent)
     }
 
-    /// Nothing is to be had of the tile any more; what is to be told whom. The places stay taken: nobody uses them again.
+    /// Nothing is to be had of the tile any more; what is to be told whom. Channels are free then, and nobody may ask for one.
     fn end(&mut self, why: Errno) -> Vec<Given> {
         self.ended = Some(why);
         self.outgoing.clear();
         let mut given = Vec::new();
-        for place in &self.places {
-            match place {
-                Place::Free => {}
-                Place::Asked { answer, .. } => given.push(Given::Refused(answer.clone(), why)),
-                Place::Bound { bound, .. } => given.push(Given::Ended(bound.clone(), why)),
+        for channel in &self.channels {
+            match channel {
+                Use::Free => {}
+                Use::Asked { answer, .. } => given.push(Given::Refused(answer.clone(), why)),
+                Use::Bound { bound, .. } => given.push(Given::Ended(bound.clone(), why)),
             }
         }
-        self.places = core::array::from_fn(|_| Place::Free);
+        self.channels = core::array::from_fn(|_| Use::Free);
         given.extend(core::mem::take(&mut self.pings).into_values().map(|answer| Given::Pong(answer, Err(why))));
         given
     }
 
-    /// What has been asked for at a place, which becomes free. EPROTO where nothing has.
-    fn asked(&mut self, place: usize) -> Result<(Arc<Bound>, Arc<Answer<Channel>>)> {
-        let place = self.places.get_mut(place).filter(|place| matches!(place, Place::Asked { .. })).ok_or(Errno::EPROTO)?;
-        match core::mem::replace(place, Place::Free) {
-            Place::Asked { bound, answer } => Ok((bound, answer)),
-            Place::Free | Place::Bound { .. } => Err(Errno::EPROTO),
+    /// What this side has asked for by a channel, which becomes free. EPROTO where it has asked for nothing.
+    fn asked(&mut self, channel: usize) -> Result<(Arc<Bound>, Arc<Answer<Channel>>)> {
+        let asked = self.channels.get_mut(channel).filter(|asked| matches!(asked, Use::Asked { .. })).ok_or(Errno::EPROTO)?;
+        match core::mem::replace(asked, Use::Free) {
+            Use::Asked { bound, answer } => Ok((bound, answer)),
+            Use::Free | Use::Bound { .. } => Err(Errno::EPROTO),
         }
     }
 
     fn bound(&self) -> impl Iterator<Item = &Arc<Bound>> {
-        self.places.iter().filter_map(|place| if let Place::Bound { bound, .. } = place { Some(bound) } else { None })
+        self.channels.iter().filter_map(|channel| if let Use::Bound { bound, .. } = channel { Some(bound) } else { None })
     }
 }
 
 impl Peer {
-    /// Whether this tile asks for channels at this place, and the other does not. The first is the monitors' own.
-    fn is_own(&self, place: usize) -> bool {
-        place != 0 && place % 2 == self.side
+    /// Whether this tile may ask for the channel, and the other not. The first is the monitors' own.
+    fn is_own(&self, channel: usize) -> bool {
+        channel != 0 && channel % 2 == self.side
     }
 
     /// Takes one message for what it is, or EPROTO.
@@ -228,38 +228,38 @@ impl Peer {
                 let answer = state.pings.remove(&token).ok_or(Errno::EPROTO)?;
                 then.given.push(Given::Pong(answer, Ok(())));
             }
-            Message::Bind { place, interface } => {
-                let free = matches!(state.places.get(place), Some(Place::Free)) && place != 0 && !self.is_own(place);
+            Message::Bind { channel, interface } => {
+                let free = matches!(state.channels.get(channel), Some(Use::Free)) && channel != 0 && !self.is_own(channel);
                 if !free {
                     return Err(Errno::EPROTO);
                 }
                 match monitor.offers.lock().get(&interface) {
-                    None => state.say(Message::Refused { place })?,
+                    None => state.say(Message::Refused { channel })?,
                     Some(offer) => {
-                        let bound = Bound::new(self.link, place, self.side);
-                        state.places[place] = Place::Bound { bound: bound.clone(), unbound: false, peer_unbound: false };
-                        state.say(Message::Bound { place })?;
-                        then.opened.push(Opened { place, bound, whose: Whose::Offerer(offer.clone()) });
+                        let bound = Bound::new(self.link, channel, self.side);
+                        state.channels[channel] = Use::Bound { bound: bound.clone(), unbound: false, peer_unbound: false };
+                        state.say(Message::Bound { channel })?;
+                        then.opened.push(Opened { channel, bound, whose: Whose::Offerer(offer.clone()) });
                     }
                 }
             }
-            Message::Bound { place } => {
-                let (bound, answer) = state.asked(place)?;
-                state.places[place] = Place::Bound { bound: bound.clone(), unbound: false, peer_unbound: false };
-                then.opened.push(Opened { place, bound, whose: Whose::Asker(answer) });
+            Message::Bound { channel } => {
+                let (bound, answer) = state.asked(channel)?;
+                state.channels[channel] = Use::Bound { bound: bound.clone(), unbound: false, peer_unbound: false };
+                then.opened.push(Opened { channel, bound, whose: Whose::Asker(answer) });
             }
-            Message::Refused { place } => {
-                let (_, answer) = state.asked(place)?;
+            Message::Refused { channel } => {
+                let (_, answer) = state.asked(channel)?;
                 then.given.push(Given::Refused(answer, Errno::ECONNREFUSED));
             }
-            Message::Unbind { place } => {
-                let Some(Place::Bound { bound, unbound, peer_unbound: peer @ false }) = state.places.get_mut(place) else {
+            Message::Unbind { channel } => {
+                let Some(Use::Bound { bound, unbound, peer_unbound: peer @ false }) = state.channels.get_mut(channel) else {
                     return Err(Errno::EPROTO);
                 };
                 *peer = true;
                 then.given.push(Given::Ended(bound.clone(), Errno::EPIPE));
                 if *unbound {
-                    state.places[place] = Place::Free;
+                    state.channels[channel] = Use::Free;
                 }
             }
             Message::Farewell => return Err(Errno::EHOSTDOWN),
@@ -293,8 +293,8 @@ impl Monitor {
             let link = tiles.link(number)?;
             let side = usize::from(own > number);
             let end = Endpoint::new(&link.channels[0], side);
-            let places = core::array::from_fn(|_| Place::Free);
-            let state = State { end, outgoing: VecDeque::new(), places, pings: BTreeMap::new(), last_token: 0, ended: None };
+            let channels = core::array::from_fn(|_| Use::Free);
+            let state = State { end, outgoing: VecDeque::new(), channels, pings: BTreeMap::new(), last_token: 0, ended: None };
             Some(Peer { link, side, state: Mutex::new(state) })
         };
         let peers = (0..tiles.count().min(TILES_MOST)).map(peer).collect();
@@ -341,18 +341,18 @@ impl Monitor {
         drop(gone);
     }
 
-    /// Asks a tile for a channel to who offers the interface there. ENXIO: there is no such other tile; ENOBUFS: no place is free; EHOSTDOWN or
+    /// Asks a tile for a channel to who offers the interface there. ENXIO: there is no such other tile; ENOBUFS: no channel is free; EHOSTDOWN or
     /// EPROTO as [`Monitor::ended`] has it, now or as the answer; ECONNREFUSED as the answer: nobody offers it.
     pub fn bind(&self, tile: u32, interface: u32) -> Result<Arc<Answer<Channel>>> {
         let peer = self.peer(tile)?;
         let answer = Answer::new();
         self.change(tile, peer, |state| {
-            let free = |place: &usize| peer.is_own(*place) && matches!(state.places[*place], Place::Free);
-            let place = (1..PLACES).find(free).ok_or(Errno::ENOBUFS)?;
+            let free = |channel: &usize| peer.is_own(*channel) && matches!(state.channels[*channel], Use::Free);
+            let channel = (1..CHANNELS).find(free).ok_or(Errno::ENOBUFS)?;
             // Before it is asked for: from then on the other side may read.
-            let bound = Bound::new(peer.link, place, peer.side);
-            state.say(Message::Bind { place, interface })?;
-            state.places[place] = Place::Asked { bound, answer: answer.clone() };
+            let bound = Bound::new(peer.link, channel, peer.side);
+            state.say(Message::Bind { channel, interface })?;
+            state.channels[channel] = Use::Asked { bound, answer: answer.clone() };
             Ok(())
         })?;
         Ok(answer)
@@ -425,16 +425,16 @@ impl Monitor {
     }
 
     /// A user has done with a channel.
-    fn unbind(&self, tile: u32, place: usize) {
+    fn unbind(&self, tile: u32, channel: usize) {
         let Ok(peer) = self.peer(tile) else { return };
         let unbound = self.change(tile, peer, |state| {
-            if let Some(Place::Bound { unbound, peer_unbound, .. }) = state.places.get_mut(place) {
+            if let Some(Use::Bound { unbound, peer_unbound, .. }) = state.channels.get_mut(channel) {
                 *unbound = true;
                 if *peer_unbound {
-                    state.places[place] = Place::Free;
+                    state.channels[channel] = Use::Free;
                 }
             }
-            state.say(Message::Unbind { place })
+            state.say(Message::Unbind { channel })
         });
         // With a tile that has ended there is nothing to agree on; one that took nothing out for so long has broken the protocol.
         if unbound == Err(Errno::EPROTO) {
@@ -457,8 +457,8 @@ impl Monitor {
         }
     }
 
-    fn open(self: &Arc<Self>, peer: u32, Opened { place, bound, whose }: Opened) {
-        let channel = Channel { bound, monitor: self.clone(), peer, place };
+    fn open(self: &Arc<Self>, peer: u32, Opened { channel, bound, whose }: Opened) {
+        let channel = Channel { bound, monitor: self.clone(), peer, channel };
         match whose {
             Whose::Asker(answer) => answer.give(Ok(channel)),
             Whose::Offerer(offer) => offer.bound(channel),
@@ -478,10 +478,11 @@ impl Monitor {
         drop(state);
         then.opened.into_iter().for_each(|opened| self.open(tile, opened));
         then.given.into_iter().for_each(Given::give);
-        let rang = bound.iter().fold(false, |rang, bound| bound.look() || rang);
+        // Each of them, whatever came of the others.
+        let sent = bound.iter().filter(|bound| bound.look()).count() > 0;
         match heard {
             Ok((more, ring)) => {
-                if ring || rang {
+                if ring || sent {
                     self.ring(tile);
                 }
                 if more { Look::More } else { Look::Idle }

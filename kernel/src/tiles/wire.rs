@@ -2,7 +2,7 @@
 
 use janua_rt::channel::WORDS;
 
-/// A message between monitors. A place is the number of a channel of their link.
+/// A message between monitors. A channel is meant by its number in their link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// To be answered by [`Message::Pong`] with the same token.
@@ -12,22 +12,22 @@ pub enum Message {
     Pong {
         token: u64,
     },
-    /// Asks for a channel to who offers the interface, at a place of the sender's half that is free.
+    /// Asks who offers the interface to be at the other side of a channel, which is of the sender's half and free.
     Bind {
-        place: usize,
+        channel: usize,
         interface: u32,
     },
     /// There is somebody: the channel is open.
     Bound {
-        place: usize,
+        channel: usize,
     },
-    /// There is nobody: the place is free.
+    /// There is nobody: the channel is free.
     Refused {
-        place: usize,
+        channel: usize,
     },
-    /// The sender has done with the channel. Once both have said so the place is free.
+    /// The sender has done with the channel. Once both have said so the channel is free.
     Unbind {
-        place: usize,
+        channel: usize,
     },
     /// The sender's kernel is over.
     Farewell,
@@ -35,29 +35,29 @@ pub enum Message {
 
 impl Message {
     pub fn encode(self) -> [u64; WORDS] {
-        let (kind, place, value) = match self {
+        let (kind, channel, value) = match self {
             Message::Ping { token } => (1, 0, token),
             Message::Pong { token } => (2, 0, token),
-            Message::Bind { place, interface } => (3, place, interface.into()),
-            Message::Bound { place } => (4, place, 0),
-            Message::Refused { place } => (5, place, 0),
-            Message::Unbind { place } => (6, place, 0),
+            Message::Bind { channel, interface } => (3, channel, interface.into()),
+            Message::Bound { channel } => (4, channel, 0),
+            Message::Refused { channel } => (5, channel, 0),
+            Message::Unbind { channel } => (6, channel, 0),
             Message::Farewell => (7, 0, 0),
         };
-        [kind, place as u64, value, 0, 0, 0, 0]
+        [kind, channel as u64, value, 0, 0, 0, 0]
     }
 
     /// `None` for what no monitor sends.
     pub fn decode(words: &[u64; WORDS]) -> Option<Message> {
-        let [kind, place, value, ..] = *words;
-        let place = usize::try_from(place).ok()?;
+        let [kind, channel, value, ..] = *words;
+        let channel = usize::try_from(channel).ok()?;
         let message = match kind {
             1 => Message::Ping { token: value },
             2 => Message::Pong { token: value },
-            3 => Message::Bind { place, interface: u32::try_from(value).ok()? },
-            4 => Message::Bound { place },
-            5 => Message::Refused { place },
-            6 => Message::Unbind { place },
+            3 => Message::Bind { channel, interface: u32::try_from(value).ok()? },
+            4 => Message::Bound { channel },
+            5 => Message::Refused { channel },
+            6 => Message::Unbind { channel },
             7 => Message::Farewell,
             _ => return None,
         };

@@ -8,7 +8,7 @@ use janua_kernel::tiles::{Answer, Channel, Message, Monitor, Offer, PINGS_MOST};
 use janua_platform_model::tiles::tiles;
 use janua_platform_model::{Model, Settings};
 use janua_port::machine::Outside;
-use janua_port::tiles::{PLACES, WINDOW};
+use janua_port::tiles::{CHANNELS, WINDOW};
 use janua_port::{Link, Machine};
 use janua_rt::channel::{Endpoint, MESSAGE_MOST, Piece, WHOLE};
 
@@ -101,15 +101,15 @@ fn run(model: &'static Model, body: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn a_channel_is_bound_used_and_unbound_and_its_place_serves_again() {
+fn a_channel_is_bound_used_and_unbound_and_serves_again() {
     for seed in 1..=20 {
         let (model, monitors, _) = start(2, seed, &[0, 1]);
         monitors[1].offer(ECHO, Arc::new(Echo(model))).unwrap();
         assert_eq!(monitors[1].offer(ECHO, Arc::new(Echo(model))).err(), Some(Errno::EEXIST));
         let monitor = monitors[0].clone();
         run(model, move || {
-            // More often than there are places.
-            for round in 0..2 * PLACES {
+            // More often than there are channels.
+            for round in 0..2 * CHANNELS {
                 let channel = wait(model, monitor.bind(1, ECHO)).unwrap();
                 assert_eq!(channel.peer(), 1);
                 for length in [0, 1, 56, 57, 3000, MESSAGE_MOST] {
@@ -146,7 +146,7 @@ fn who_unbinds_leaves_what_it_has_sent_and_then_an_error() {
 }
 
 #[test]
-fn places_are_bounded_and_each_side_has_its_own() {
+fn channels_are_bounded_and_each_side_has_its_own() {
     let (model, monitors, _) = start(2, 5, &[0, 1]);
     let kept: Vec<_> = (0..2).map(|_| Arc::new(Kept::default())).collect();
     for (monitor, kept) in monitors.iter().zip(&kept) {
@@ -155,10 +155,11 @@ fn places_are_bounded_and_each_side_has_its_own() {
     run(model, move || {
         let mut held = Vec::new();
         // Both ask at once, for all they can get.
-        for tile in 0..2 {
-            let asked: Vec<_> = core::iter::from_fn(|| monitors[tile].bind(1 - tile as u32, KEEP).ok()).collect();
-            assert!(asked.len() == PLACES / 2, "{} places", asked.len());
-            assert_eq!(monitors[tile].bind(1 - tile as u32, KEEP).err(), Some(Errno::ENOBUFS));
+        for monitor in &monitors {
+            let other = 1 - monitor.own();
+            let asked: Vec<_> = core::iter::from_fn(|| monitor.bind(other, KEEP).ok()).collect();
+            assert!(asked.len() == CHANNELS / 2, "{} channels", asked.len());
+            assert_eq!(monitor.bind(other, KEEP).err(), Some(Errno::ENOBUFS));
             held.extend(asked);
         }
         let channels: Vec<_> = held.iter().map(|answer| until(model, || answer.take()).unwrap()).collect();
@@ -166,9 +167,9 @@ fn places_are_bounded_and_each_side_has_its_own() {
             channel.send(&[number as u8]).unwrap();
         }
         for (side, kept) in kept.iter().enumerate() {
-            until(model, || (kept.0.lock().unwrap().len() == PLACES / 2).then_some(()));
+            until(model, || (kept.0.lock().unwrap().len() == CHANNELS / 2).then_some(()));
             for (number, channel) in kept.0.lock().unwrap().iter().enumerate() {
-                let expected = (1 - side) * (PLACES / 2) + number;
+                let expected = (1 - side) * (CHANNELS / 2) + number;
                 assert_eq!(receive(model, channel), Ok(vec![expected as u8]));
             }
         }
@@ -268,16 +269,16 @@ fn a_monitor_that_lies_is_ended_and_nobody_else() {
     let own = 2;
     let lies: Vec<([u64; 7], Piece)> = [
         Message::Pong { token: 5 }.encode(),
-        Message::Bound { place: own }.encode(),
-        Message::Refused { place: own }.encode(),
-        Message::Unbind { place: own }.encode(),
-        Message::Unbind { place: PLACES }.encode(),
-        Message::Unbind { place: 0 }.encode(),
-        Message::Bound { place: usize::MAX }.encode(),
-        // At a place of this tile's half, the monitors', and none.
-        Message::Bind { place: own, interface: KEEP }.encode(),
-        Message::Bind { place: 0, interface: KEEP }.encode(),
-        Message::Bind { place: PLACES + 8, interface: KEEP }.encode(),
+        Message::Bound { channel: own }.encode(),
+        Message::Refused { channel: own }.encode(),
+        Message::Unbind { channel: own }.encode(),
+        Message::Unbind { channel: CHANNELS }.encode(),
+        Message::Unbind { channel: 0 }.encode(),
+        Message::Bound { channel: usize::MAX }.encode(),
+        // One of this tile's half, the monitors', and none.
+        Message::Bind { channel: own, interface: KEEP }.encode(),
+        Message::Bind { channel: 0, interface: KEEP }.encode(),
+        Message::Bind { channel: CHANNELS + 8, interface: KEEP }.encode(),
         [3, 1, 1 << 40, 0, 0, 0, 0],
         [1, 0, 0, 0, 0, 0, 1],
         [0; 7],
@@ -348,7 +349,7 @@ fn a_channel_that_is_broken_ends_alone() {
     run(model, move || {
         let broken = wait(model, monitor.bind(1, ECHO)).unwrap();
         let whole = wait(model, monitor.bind(1, ECHO)).unwrap();
-        // The lane that tile 1 writes of the first place that tile 0 has: a line out of turn.
+        // The lane that tile 1 writes of the first channel that tile 0 asks for: a line out of turn.
         link.channels[2][1].lines[0].0[7].store(1 | 8 << 2 | 5 << 8, Ordering::SeqCst);
         assert_eq!(receive(model, &broken), Err(Errno::EPROTO));
         assert_eq!(broken.send(b"x"), Err(Errno::EPROTO));
