@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Lines of a lane: messages that may be under way in one direction of a channel.
+/// Lines of a lane: how many messages of one direction may be under way.
 pub const WINDOW: usize = 32;
 
 /// Channels of a link. The first is the monitors'.

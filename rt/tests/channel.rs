@@ -1,4 +1,4 @@
-//! Message channels: what both sides see of each other in any order of turns, and what becomes of a side whose other side lies.
+//! Message channels: what both sides see of each other in any order of turns, and what becomes of a side whose other side forges.
 #![cfg(not(loom))]
 
 use std::collections::VecDeque;
@@ -138,7 +138,7 @@ fn messages_of_every_length_arrive_whole() {
     assert_eq!(one.send_bytes(&[1], &mut 0), Ok(()), "one that is too long does the channel no harm");
 }
 
-/// Both sides in any order: what one sends the other receives, in order, once; who is told that there is no room finds as many under way as the
+/// Both sides in any order: what one sends the other receives, in order, once; where there is no room there are as many under way as the
 /// acknowledgements allow for.
 #[test]
 fn any_order_of_turns_keeps_order_and_loses_nothing() {
@@ -194,7 +194,7 @@ fn threads_read_no_torn_line() {
 #[test]
 fn each_lie_breaks_the_channel_and_has_its_name() {
     let short_with_more = header(0, 0) & !(0x3f << 2) | 9 << 2 | 2;
-    let lies = [
+    let forged = [
         (header(0, 0) | 0x3f << 2, Broken::Header),
         (short_with_more, Broken::Header),
         (header(0, 0) | 1 << 8, Broken::Sequence),
@@ -202,7 +202,7 @@ fn each_lie_breaks_the_channel_and_has_its_name() {
         (header(0, 3), Broken::Acknowledgement),
         (header(0, 1 << 40), Broken::Acknowledgement),
     ];
-    for (lie, name) in lies {
+    for (lie, name) in forged {
         let (lanes, mut one, mut other) = pair();
         one.send(&words(0), WHOLE).unwrap();
         one.send(&words(1), WHOLE).unwrap();

@@ -265,9 +265,9 @@ fn a_farewell_ends_what_is_open_and_what_was_sent_before_is_received() {
 
 /// What a monitor of another tile's may not say, each alone, and what ends with it: that tile, for this one.
 #[test]
-fn a_monitor_that_lies_is_ended_and_nobody_else() {
+fn a_monitor_that_breaks_the_protocol_is_ended_and_nobody_else() {
     let own = 2;
-    let lies: Vec<([u64; 7], Piece)> = [
+    let forged: Vec<([u64; 7], Piece)> = [
         Message::Pong { token: 5 }.encode(),
         Message::Bound { channel: own }.encode(),
         Message::Refused { channel: own }.encode(),
@@ -288,7 +288,7 @@ fn a_monitor_that_lies_is_ended_and_nobody_else() {
     .map(|words| (words, WHOLE))
     .chain([(Message::Ping { token: 1 }.encode(), Piece { bytes: 8, more: false })])
     .collect();
-    for (lie, piece) in lies {
+    for (lie, piece) in forged {
         // Tile 1 is this program; tile 2 is honest.
         let (model, monitors, links) = start(3, 1, &[0, 2]);
         monitors[0].offer(KEEP, Arc::new(Kept::default())).unwrap();
