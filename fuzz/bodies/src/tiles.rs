@@ -43,7 +43,7 @@ pub fn run(input: &[u8]) {
     let mut came = Vec::new();
     while !bytes.is_empty() {
         match bytes.below(10) {
-            0..4 => tell(&mut bytes, &mut hostile),
+            0..4 => declare(&mut bytes, &mut hostile),
             4 => write(&mut bytes, link),
             5 => drop(hostile.receive(&mut [0; 7])),
             6 => asked.extend(own.bind(HOSTILE, INTERFACE)),
@@ -64,7 +64,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// A message that a monitor could send, or nearly.
-fn tell(bytes: &mut Bytes<'_>, end: &mut Endpoint) {
+fn declare(bytes: &mut Bytes<'_>, end: &mut Endpoint) {
     let channel = bytes.below(CHANNELS as u64 + 2) as usize;
     let message = match bytes.below(7) {
         0 => Message::Ping { token: bytes.byte().into() },

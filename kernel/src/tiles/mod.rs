@@ -183,7 +183,7 @@ impl State {
         Ok(sent)
     }
 
-    /// Nothing is to be had of the tile any more; what is to be told whom. Channels are free then, and nobody may ask for one.
+    /// Nothing is to be had of the tile any more; what has to be given to whom. Channels are free then, and nobody may ask for one.
     fn end(&mut self, why: Errno) -> Vec<Given> {
         self.ended = Some(why);
         self.outgoing.clear();
@@ -374,7 +374,7 @@ impl Monitor {
         Ok(answer)
     }
 
-    /// The supervisor reports that a tile has ended. One there never was is nobody's.
+    /// The supervisor reports that a tile has ended. One there never was is passed over.
     pub fn tile_ended(&self, tile: u32) {
         if let Ok(peer) = self.peer(tile) {
             self.end(peer, Errno::EHOSTDOWN);
