@@ -12,6 +12,7 @@ mod choice;
 pub mod emulated;
 mod invasive;
 mod machine;
+mod messages;
 pub mod model;
 mod pingpong;
 mod print;
@@ -91,6 +92,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     let (file, measurement) = match plan.kind {
         Kind::Invasive => (create()?, invasive::measure(plan)?),
         Kind::Pingpong => (create()?, pingpong::measure(plan)?),
+        Kind::Messages => (create()?, messages::measure(plan)?),
         _ => {
             let rows = rows::chosen(plan)?;
             let choice = choice::discover(plan)?;

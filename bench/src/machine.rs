@@ -69,6 +69,13 @@ pub fn quiet_processor() -> Option<usize> {
     (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
 }
 
+/// Two processors this process may run on, the last ones.
+pub fn two_processors() -> Option<[usize; 2]> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut all = (0..CpuSet::MAX_CPU).rev().filter(|cpu| allowed.is_set(*cpu));
+    Some([all.next()?, all.next()?])
+}
+
 /// Pins this thread, and what it starts while the value lives, to one processor.
 pub struct Pinned(Option<CpuSet>);
 

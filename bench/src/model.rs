@@ -30,6 +30,8 @@ pub enum Kind {
     Tasks,
     /// Calls and messages of L4.
     Pingpong,
+    /// Messages between tiles.
+    Messages,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             Kind::Invasive => "invasive",
             Kind::Tasks => "tasks",
             Kind::Pingpong => "pingpong",
+            Kind::Messages => "messages",
         }
     }
 }

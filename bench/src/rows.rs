@@ -57,6 +57,7 @@ pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
         Kind::Invasive => crate::invasive::rows(),
         Kind::Tasks => Vec::new(),
         Kind::Pingpong => crate::pingpong::rows(),
+        Kind::Messages => crate::messages::rows(),
     }
 }
 

@@ -31,6 +31,7 @@ Examples:
   janua bench tasks --runs 20 --json tasks.json  calls at home and away
   janua bench scale --gate call --only alive-10,alive-1000
                                                  a fork among 10 and 1,000 sleeping processes
+  janua bench messages                           a message between two tiles, in bare round trips
   janua bench pingpong --json pingpong.json      calls and messages of L4, beside Fiasco's figures
   janua report gates.json calls.json apps.json   a page with plots
 
@@ -63,6 +64,8 @@ enum What {
     Tasks(Tasks),
     /// Calls and messages of L4: within an address space and between two, flexpages, and the host's part of each step
     Pingpong(Options),
+    /// Messages between tiles: 56 bytes there and back, beside a bare round trip of a cache line
+    Messages(Options),
     /// Curves: processes, threads, mappings, descriptors, files, sockets, sandboxes, 10 to 10,000 of them
     Scale(Options),
 }
@@ -193,6 +196,7 @@ pub fn run(bench: Bench) -> ExitCode {
         What::Apps(options) => (Kind::Apps, options),
         What::Scale(options) => (Kind::Scale, options),
         What::Pingpong(options) => (Kind::Pingpong, options),
+        What::Messages(options) => (Kind::Messages, options),
     };
     let kind = match (options.personality.as_str(), kind) {
         ("invasive", Kind::Calls) => Kind::Invasive,

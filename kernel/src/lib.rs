@@ -20,6 +20,8 @@ pub mod stats;
 pub mod table;
 pub mod task;
 pub mod thread;
+#[cfg(target_has_atomic = "64")]
+pub mod tiles;
 pub mod trace;
 pub mod user;
 pub mod wait;

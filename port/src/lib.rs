@@ -23,6 +23,8 @@ pub mod object;
 pub mod outside;
 pub mod park;
 pub mod space;
+#[cfg(target_has_atomic = "64")]
+pub mod tiles;
 pub mod trap;
 pub mod user;
 
@@ -44,5 +46,7 @@ pub use object::{Fill, MemoryObject};
 pub use outside::{Answer, Asked, Request};
 pub use park::{Park, Spun};
 pub use space::{Backing, PAGE, Prot, Space};
+#[cfg(target_has_atomic = "64")]
+pub use tiles::{Link, Tiles};
 pub use trap::Trap;
 pub use user::{Fault, Reach, UserMemory};

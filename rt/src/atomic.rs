@@ -2,9 +2,11 @@
 
 #[cfg(not(loom))]
 pub use core::hint::spin_loop;
+#[cfg(all(not(loom), target_has_atomic = "64"))]
+pub use core::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicU32, AtomicUsize, fence};
 #[cfg(loom)]
 pub use loom::hint::spin_loop;
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU32, AtomicUsize, fence};
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence};

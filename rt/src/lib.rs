@@ -6,6 +6,8 @@
 extern crate alloc;
 
 pub mod atomic;
+#[cfg(target_has_atomic = "64")]
+pub mod channel;
 pub mod ending;
 #[cfg(not(loom))]
 pub mod epoch;

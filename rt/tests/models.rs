@@ -673,3 +673,61 @@ fn one_of_several_is_woken_for_each() {
         assert!(queue.is_empty());
     });
 }
+
+/// A channel, with a window of two: a writer that goes around and a reader that answers. No line is read before it is whole or written over before it has been
+/// read, whether acknowledgements ride or come alone.
+mod channels {
+    use janua_port::tiles::Lane;
+    use janua_rt::channel::{Endpoint, Unsent, WHOLE, WORDS};
+    use loom::sync::atomic::AtomicU64;
+
+    pub type End = Endpoint<2>;
+
+    pub fn pair() -> (End, End) {
+        // Given up, as memory that two tiles share is for as long as they live.
+        let lanes: &'static [Lane<AtomicU64, 2>; 2] = Box::leak(Box::default());
+        (End::new(lanes, 0), End::new(lanes, 1))
+    }
+
+    pub fn send(end: &mut End, number: u64) {
+        while end.send(&[number; WORDS], WHOLE) == Err(Unsent::Full) {
+            loom::thread::yield_now();
+        }
+    }
+
+    pub fn receive(end: &mut End, number: u64) {
+        let mut words = [0; WORDS];
+        while end.receive(&mut words).expect("both keep to the protocol").is_none() {
+            loom::thread::yield_now();
+        }
+        assert_eq!(words, [number; WORDS], "torn, or not the next");
+    }
+}
+
+#[test]
+fn a_channel_that_is_acknowledged_alone_tears_no_line() {
+    bounded(2).check(|| {
+        let (mut one, mut other) = channels::pair();
+        let writer = thread::spawn(move || (1..=3).for_each(|number| channels::send(&mut one, number)));
+        (1..=3).for_each(|number| channels::receive(&mut other, number));
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_channel_whose_acknowledgements_ride_tears_no_line() {
+    bounded(2).check(|| {
+        let (mut one, mut other) = channels::pair();
+        let writer = thread::spawn(move || {
+            for number in 1..=3 {
+                channels::send(&mut one, number);
+                channels::receive(&mut one, 10 + number);
+            }
+        });
+        for number in 1..=3 {
+            channels::receive(&mut other, number);
+            channels::send(&mut other, 10 + number);
+        }
+        writer.join().unwrap();
+    });
+}

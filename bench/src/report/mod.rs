@@ -54,7 +54,8 @@ pub fn page(measurements: &[Measurement]) -> String {
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
     html.push_str(&goals::table(measurements));
-    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive, Kind::Tasks, Kind::Pingpong] {
+    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive, Kind::Tasks, Kind::Pingpong, Kind::Messages]
+    {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
         }
@@ -73,6 +74,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Scale => "Scale: what an operation costs among many things",
         Kind::Invasive => "The invasive interface (OctoPOS)",
         Kind::Tasks => "Tasks: calls at home and on modules",
+        Kind::Messages => "Messages between tiles",
         Kind::Pingpong => "Calls and messages of L4 (Fiasco's figures are in the tables at the end)",
     };
     let _ = writeln!(html, "<section>\n<h2>{title}</h2>");
@@ -87,6 +89,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Invasive => invasive(html, measurement),
         // Each row is of one kernel: there are no ratios.
         Kind::Pingpong => {}
+        Kind::Messages => ratios(html, measurement, "Messages: multiples of a bare round trip"),
         Kind::Scale => scale::curves(html, measurement),
         Kind::Tasks => tasks::section(html, measurement),
         Kind::Apps => ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native"),

@@ -18,6 +18,7 @@ mod polled;
 mod rings;
 mod sockets;
 mod text;
+mod tiles;
 
 /// A fuzz target.
 pub struct Target {
@@ -46,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rings", run: rings::run, rounds: 600, longest: 1024 },
     Target { name: "sockets", run: sockets::run, rounds: 200_000, longest: 512 },
     Target { name: "text", run: text::run, rounds: 1_500, longest: 2048 },
+    Target { name: "tiles", run: tiles::run, rounds: 200, longest: 1024 },
 ];
 
 /// Runs the target of this name.

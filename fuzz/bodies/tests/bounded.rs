@@ -118,4 +118,4 @@ macro_rules! tests {
     };
 }
 
-tests! { archive calls disk elf l4 manifest mappings messages paging polled rings sockets text }
+tests! { archive calls disk elf l4 manifest mappings messages paging polled rings sockets text tiles }

@@ -18,6 +18,7 @@
 //! A guest may also leave calls in its memory, for a thread of the kernel's own ([`Model::work`]) to make ([`ring`]).
 //!
 //! Several kernels may run side by side ([`Model::next_kernel`]): the end of one is an event, and the end of the last that of the machine.
+//! They are tiles of it if they are given what [`tiles::tiles`] makes.
 #![forbid(unsafe_code)]
 
 mod context;
@@ -28,5 +29,6 @@ pub mod processor;
 pub mod program;
 pub mod ring;
 mod threads;
+pub mod tiles;
 
 pub use machine::{Model, Outcome, Settings};

@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("image", &["gate", "personality", "platform", "jail", "object", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
     ("cli", &["bench", "debug", "personality", "kernel", "platform", "port", "abi"]),
-    ("bench", &["abi"]),
+    ("bench", &["rt", "port", "abi"]),
     ("debug", &[]),
     ("fuzz", &["personality", "object", "platform", "paging", "text", "kernel", "rt", "port", "abi"]),
     ("xtask", &[]),
