@@ -83,10 +83,23 @@ impl Word {
 /// A change of the host's mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    Unmap { addr: usize, pages: usize },
+    Unmap {
+        addr: usize,
+        pages: usize,
+    },
     /// `now`: the host's page table has the pages at once, too; otherwise each has yet to be met with there, which stops nobody.
-    Map { addr: usize, pages: usize, frame: PageFrame, rights: u64, now: bool },
-    Protect { addr: usize, pages: usize, rights: u64 },
+    Map {
+        addr: usize,
+        pages: usize,
+        frame: PageFrame,
+        rights: u64,
+        now: bool,
+    },
+    Protect {
+        addr: usize,
+        pages: usize,
+        rights: u64,
+    },
 }
 
 impl Change {
@@ -713,7 +726,10 @@ mod tests {
         inner.take(0x5000, 0x6000);
         inner.set(0x5000, entry(2, BOTH));
         let unmap = Change::Unmap { addr: 0x5000, pages: 1 };
-        assert_eq!(inner.bring(0x5000), [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3, now: true }]);
+        assert_eq!(
+            inner.bring(0x5000),
+            [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3, now: true }]
+        );
     }
 
     #[test]

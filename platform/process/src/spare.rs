@@ -1,8 +1,8 @@
 //! Processes whose guests have ended, for those that come next: a process that is used again need not be made, and not be taken down.
 //!
 //! Between two guests it is what a new one is: it has nothing mapped but the stub's code, its page of requests and one mailbox, and waits in the stub's
-//! code, untraced, under the filter it was made with. Registers come with who uses it next. Whatever else the host keeps for a process could be
-//! told from a new one's, so a process that had another thread, chose its processors or its nice value, or has an entry in its descriptor table or a
+//! code, untraced, under the filter it was made with. Registers come with who uses it next. Whatever else the host keeps for a process would set
+//! it apart from a new one, so a process that had another thread, chose its processors or its nice value, or has an entry in its descriptor table or a
 //! registration for membarrier(2), is not kept.
 
 use alloc::vec::Vec;

@@ -198,8 +198,10 @@ mod tests {
             }
             assert_eq!(chunks.is_empty(), model.is_empty());
         }
-        let all: Vec<_> =
-            chunks.iter().flat_map(|(number, chunk)| chunk.iter().map(move |(at, word)| (number * CHUNK + at * PAGE, word.0))).collect();
+        let all: Vec<_> = chunks
+            .iter()
+            .flat_map(|(number, chunk)| chunk.iter().map(move |(at, word)| (number * CHUNK + at * PAGE, word.0)))
+            .collect();
         assert_eq!(all, model.into_iter().collect::<Vec<_>>());
         let count = chunks.chunks.iter().flatten().count();
         assert_eq!((count, count + chunks.free.len()), (chunks.places.len(), chunks.chunks.len()));
