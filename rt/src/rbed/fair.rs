@@ -53,6 +53,11 @@ impl Fair {
         Fair { weight, service: 0, deadline: 0 }
     }
 
+    /// Of one that is level with all on a queue with this clock: it has nothing to make up for.
+    pub const fn at(weight: u32, clock: u64) -> Fair {
+        Fair { weight, service: clock, deadline: 0 }
+    }
+
     /// With another weight, from the next release on.
     #[must_use]
     pub const fn with_weight(self, weight: u32) -> Fair {

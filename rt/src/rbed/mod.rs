@@ -29,9 +29,8 @@ use promise::{Promises, Server};
 pub const SPECTRUM: u64 = 1_000_000;
 /// What is never promised: best effort's.
 pub const BEST_EFFORT: u64 = SPECTRUM / 10;
-
-/// A slice is between these.
-pub const SLICES: core::ops::RangeInclusive<Nanos> = 100_000..=10_000_000_000;
+/// The longest slice and period, nanoseconds: about a minute.
+pub const LONGEST: Nanos = 1 << 36;
 
 /// What a queue knows of a task while the task is in it; its owner keeps it while the task sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +87,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Sets the slice of releases from the next on.
+    /// Sets the slice, of releases from the next on.
     pub fn set_slice(&mut self, slice: Nanos) {
-        self.slice = slice.clamp(*SLICES.start(), *SLICES.end());
+        self.slice = slice.clamp(1, LONGEST);
     }
 
     /// The time of best effort here ([`Fair::moved`]).
@@ -152,6 +151,10 @@ impl<T> Queue<T> {
                     self.server.wake(now, self.slice, self.promises.left());
                 }
                 self.fair.enter(task, fair, self.slice);
+            }
+            // Taken back meanwhile.
+            Account::Promise(promise) if !self.promises.is_held(promise) => {
+                self.enter(task, Account::Fair(Fair::at(NORMAL, self.clock())), now, goes_on);
             }
             Account::Promise(promise) => {
                 self.charge(now);

@@ -8,13 +8,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{BEST_EFFORT, Nanos, SPECTRUM};
+use super::{BEST_EFFORT, LONGEST, Nanos, SPECTRUM};
 
 /// Most promises of a queue, those included that have been taken back and whose rate is still in use.
 pub const MOST: usize = 64;
-/// The shortest budget, and the longest period.
+/// The shortest budget.
 const SHORTEST: Nanos = 1_000;
-const LONGEST: Nanos = 1 << 36;
 
 /// What a real-time task asks for: so much time, in each period until the deadline, counted from the period's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +154,11 @@ impl<T> Promises<T> {
 
     fn slot(&mut self, promise: usize) -> Option<&mut Slot> {
         self.slots.get_mut(promise)?.as_mut()
+    }
+
+    /// Whether there is such a promise, and it was not taken back.
+    pub fn is_held(&self, promise: usize) -> bool {
+        self.slots.get(promise).and_then(Option::as_ref).is_some_and(|slot| slot.free_at.is_none())
     }
 
     pub fn dismiss(&mut self, promise: usize, now: Nanos) {
