@@ -22,7 +22,7 @@ static long long now(void)
 
 static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL); }
 
-/* Whether the end of a slice lies between two times. */
+/* Whether a slice ended between two times. */
 static int ended(long long from, long long to, long long slice) { return from / slice != to / slice; }
 
 static void *sets(void *arg)

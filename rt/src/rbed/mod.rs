@@ -2,12 +2,12 @@
 //!
 //! Every task has a rate, the part of the core that is its own, and from it budget and deadline of each of its releases; of what is ready
 //! the earliest deadline runs. Real-time tasks state theirs and are admitted as long as best effort keeps [`BEST_EFFORT`] of the core
-//! ([`promise`]). Best-effort tasks share what is left by weight ([`fair`]): a slice for each release, and the deadline where the task's rate
+//! (`promise`). Best-effort tasks share what is left by weight (`fair`): a slice for each release, and the deadline where the task's rate
 //! will have earned that slice. For n equal ones alone that is n slices after the release.
 //!
-//! All best-effort tasks are one in the order of deadlines ([`Queue::server`]), at the rate that is left, and their own deadlines are in their
+//! All best-effort tasks are one in the order of deadlines (`Queue::server`), at the rate that is left, and their own deadlines are in their
 //! own time, which runs with what they get. So a task that comes or goes changes two sums, not the deadlines of all; and a decision takes a
-//! bounded number of steps, each logarithmic, whoever is ready ([`fair::RELEASES`], [`promise::MOST`]; tasks that may not run on the core that asks are
+//! bounded number of steps, each logarithmic (`fair::RELEASES`, [`MOST`]; tasks that may not run on the core that asks are
 //! passed over one by one).
 //!
 //! Nothing here runs anything or reads a clock: the owner states the time, which must not go back, and asks again when [`Queue::until`]
@@ -69,7 +69,7 @@ pub struct Queue<T> {
     since: Nanos,
     /// Woken while it still runs, on its way to sleep.
     woken: Option<T>,
-    /// The promise of one that had to give way and is on its way back into the queue.
+    /// The promise of one that had to give way and has not entered the queue again.
     back: Option<usize>,
 }
 

@@ -267,7 +267,7 @@ fn granted(kind: Kind, demand: &Demand, room: u64) -> Option<(Nanos, u64)> {
 }
 
 /// Best effort among the real-time tasks: a server at the rate that is left, a slice for each of its releases. It is charged only while
-/// real-time tasks are ready: what they do not want is nobody's loss.
+/// real-time tasks are ready: what they do not want costs it nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
     left: i64,

@@ -156,7 +156,7 @@ fn equal_tasks_have_a_slice_each_and_the_deadline_n_slices_on() {
             assert!(shares[*hog].abs_diff(span * SLICE) <= SLICE, "{shares:?}");
         }
     }
-    // Whoever is released gets its slice before n slices are over: never two in a row, nobody left out.
+    // A task that is released gets its slice before n slices are over: never two in a row, nobody left out.
     let mut last = core.running;
     for _ in 0..50 {
         core.run(SLICE);
