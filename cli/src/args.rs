@@ -552,6 +552,8 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    use janua_platform_bare::Slicing;
+
     use crate::options::BootPlatform;
 
     fn parse(args: &[&str]) -> Result<RunOptions, String> {
@@ -589,6 +591,15 @@ mod tests {
         assert_eq!((boot(&["x"]).unwrap().smp, boot(&["--smp", "4", "x"]).unwrap().smp), (2, 4));
         assert!(Args::try_parse_from(["janua", "boot", "--smp", "0", "x"]).is_err());
         assert_eq!((boot(&["--kpti", "on", "x"]).unwrap().kpti, boot(&["x"]).unwrap().kpti), (Some(true), None));
+        let slice = |text: &str| {
+            Args::try_parse_from(["janua", "boot", "--slice", text, "x"]).map(|_| boot(&["--slice", text, "x"]).unwrap().slice)
+        };
+        assert_eq!((boot(&["x"]).unwrap().slice, slice("tickless").unwrap()), (None, Some(Slicing::Tickless)));
+        assert_eq!(slice("80ms").unwrap(), Some(Slicing::Ticks(80_000_000)));
+        for wrong in ["0ms", "80", "1h", "20s", "99us", "fast"] {
+            assert!(slice(wrong).unwrap_err().to_string().contains(wrong), "{wrong}");
+        }
+        assert!(boot(&["--platform", "leon3", "--slice", "1ms", "x"]).unwrap_err().contains("--slice"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
         for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]]
         {

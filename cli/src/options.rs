@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use janua_abi::invasive::record::library;
 use janua_personality_outside::linux::BootModules;
+use janua_platform_bare::Slicing;
 use janua_platform_host::boot;
 use janua_port::GateId;
 
@@ -277,6 +278,8 @@ pub struct BootOptions {
     pub disk_size: Option<u64>,
     /// Separate page tables for user code; `None`: as the processor needs it.
     pub kpti: Option<bool>,
+    /// How the processors' time is cut; `None`: as it is by default.
+    pub slice: Option<Slicing>,
     /// The vsyscall page holds code, rather than to be emulated.
     pub native_vsyscall: bool,
     /// MiB.

@@ -1,4 +1,4 @@
-//! What waiting is made of: locks, wait queues, the wake word, the call slot, the executor of calls that are away.
+//! What waiting is made of: locks, wait queues, the wake word, the call slot, the executor of calls that are away, the run queue of a core.
 //!
 //! Nothing here knows a machine: sleeping and waking go through the [`Sleep`] the image registers once at start.
 #![no_std]
@@ -18,6 +18,8 @@ pub mod hold;
 pub mod once;
 #[cfg(not(loom))]
 pub mod policy;
+#[cfg(not(loom))]
+pub mod rbed;
 pub mod slot;
 pub mod sync;
 pub mod waitq;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use janua_platform_bare::Slicing;
 
 use super::modules::Away;
 use super::{AT_HOME, AWAY_OF_LINUX, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size};
@@ -56,6 +57,11 @@ pub struct Boot {
     /// Separate page tables for user code; by default on processors that would let it read the kernel's memory
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
     kpti: Option<String>,
+
+    /// How the processors' time is cut (x86_64 only). A length, in us, ms or s: programs take turns, and timers are looked at, at the ends of slices of
+    /// that length and never between, as in Barrelfish, which has 80ms. tickless, which is the default: a timer when something is due
+    #[arg(long, value_name = "LENGTH|tickless")]
+    slice: Option<Slicing>,
 
     #[command(flatten)]
     away: Away,
@@ -129,6 +135,9 @@ impl Boot {
         if leon3 && self.plugin.is_some() {
             return refuse("--plugin: there is none for the LEON3", "leave --plugin out");
         }
+        if leon3 && self.slice.is_some() {
+            return refuse("--slice: the LEON3 has slices of 10 ms, and no others", "leave --slice out");
+        }
         let smp = self.smp.unwrap_or(if leon3 { 1 } else { 2 });
         if leon3 && smp > 1 {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
@@ -177,6 +186,7 @@ impl Boot {
             disk: self.disk,
             disk_size: self.disk_size,
             kpti: self.kpti.map(|kpti| kpti == "on"),
+            slice: self.slice,
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp,

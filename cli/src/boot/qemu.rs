@@ -15,6 +15,7 @@ use super::console::{Keyboard, Terminal};
 use super::keeper::Keeper;
 use super::kvm;
 use crate::options::{BootOptions, Library};
+use janua_platform_bare::Slicing;
 use janua_platform_bare::outside::EXIT_MARK;
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -95,7 +96,8 @@ fn command_line(options: &BootOptions) -> String {
     let vsyscall = options.native_vsyscall.then_some("vsyscall=native");
     // Calls without a gate are calls of the kernel's functions.
     let protection = options.invasive.filter(|machine| machine.library != Library::Gate).map(|_| "protection=off");
-    isolation.into_iter().chain(vsyscall).chain(protection).collect::<Vec<_>>().join(" ")
+    let slice = options.slice.map(|slice| format!("{}{slice}", Slicing::WORD));
+    isolation.into_iter().chain(vsyscall).chain(protection).chain(slice.as_deref()).collect::<Vec<_>>().join(" ")
 }
 
 /// The exit code in a line of the kernel's.

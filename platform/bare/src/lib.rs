@@ -3,7 +3,9 @@
 
 pub mod frames;
 pub mod outside;
+mod slicing;
 #[cfg(test)]
 mod tests;
 
 pub use frames::Physical;
+pub use slicing::Slicing;

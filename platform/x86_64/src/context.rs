@@ -125,7 +125,7 @@ impl Context for BareContext {
     }
 
     fn set_nice(&self, nice: i32) -> Result<()> {
-        self.thread().ok_or(Errno::ESRCH)?.share.set_nice(nice);
+        self.thread().ok_or(Errno::ESRCH)?.set_nice(nice);
         Ok(())
     }
 

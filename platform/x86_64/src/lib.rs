@@ -31,7 +31,6 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod serial;
-pub mod share;
 pub mod shoot;
 pub mod smp;
 pub mod space;

@@ -110,6 +110,7 @@ impl BareMachine {
         fpu::init();
         apic::init();
         clock::init();
+        sched::configure(loaded.command_line());
         let [start, scale, date] = clock::numbers();
         vdso::init(loaded.command_line(), start, scale, date);
         random::init();
@@ -264,7 +265,7 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         (*own).compat.store();
         (*own).save.landing = (*creator.own.get()).save.landing;
     }
-    thread.share.inherit(&creator.share);
+    thread.inherit(&creator, cores::here().turn.clock());
     thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);
     thread.last.store(cores::here().number, Ordering::Relaxed);
     Ok(begin(thread))

@@ -1,7 +1,7 @@
-//! Who runs where: ready threads on each core, the one that has had least first ([`crate::share`]); sleepers by the word they sleep on;
-//! deadlines.
+//! Who runs where: ready threads on each core, the earliest deadline first ([`janua_rt::rbed`]); sleepers by the word they sleep on; their
+//! timers.
 //!
-//! Each core has a queue of ready threads and a list of deadlines; a core without work takes from the queues of the others. A core
+//! Each core has a queue of ready threads and a list of timers; a core without work takes from the queues of the others. A core
 //! goes idle, by halting, on the stack of the thread that stopped last; until it has left that stack, only it can run that
 //! thread ([`Thread::on`]), which costs nothing when the same thread goes on.
 //!
@@ -13,16 +13,20 @@
 //! An interrupt may come in the idle loop, on the stack of a thread that sleeps: its handler wakes threads, and never waits
 //! itself ([`park`] would put the sleeping thread to sleep a second time, with the interrupt unanswered).
 //!
-//! Lock order: none of these locks is held while another is taken, but for the heap's.
+//! Timers are looked at when they are due, or with slices of a set length ([`Slicing::Ticks`]) at the ends of those alone.
+//!
+//! Lock order: none of these locks is held while another is taken, but for a thread's account with that of a queue, and the heap's.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
+use janua_platform_bare::Slicing;
 use janua_port::machine::ThreadId;
 use janua_port::{Frame, Nanos, Space, Spun};
+use janua_rt::rbed::{Account, Queue};
 
 use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
@@ -30,37 +34,65 @@ use crate::space::BareSpace;
 use crate::thread::{self, NOWHERE, Thread};
 use crate::{apic, clock, cpu, entry, oom, report, shoot, tables};
 
-/// How long a thread runs while others are ready.
+/// How long a thread runs while others are ready, unless it is set.
 pub const SLICE: Nanos = 10_000_000;
 /// Looks of [`spin`] between two at the queue and the clock.
 const SPINS: u32 = 32;
 /// How long a core runs one thread before it looks whether others have too much to do.
 const LOOK: Nanos = 4 * SLICE;
 
+/// The length of slices, and whether nothing is looked at but at their ends.
+static LENGTH: AtomicU64 = AtomicU64::new(SLICE);
+static TICKS: AtomicBool = AtomicBool::new(false);
+
+/// Looks at the kernel's command line, before there are threads.
+pub fn configure(command_line: &[u8]) {
+    let word = command_line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(Slicing::WORD.as_bytes()));
+    let Some(word) = word else { return };
+    match Slicing::from_word(word) {
+        Some(Slicing::Tickless) => {}
+        Some(Slicing::Ticks(length)) => {
+            LENGTH.store(length, Ordering::Relaxed);
+            TICKS.store(true, Ordering::Relaxed);
+        }
+        None => report::stop(format_args!("{}: neither `tickless` nor nanoseconds, {:?}", Slicing::WORD, Slicing::LENGTHS)),
+    }
+}
+
+/// The length of slices.
+pub fn slice() -> Nanos {
+    LENGTH.load(Ordering::Relaxed)
+}
+
+fn ticks() -> bool {
+    TICKS.load(Ordering::Relaxed)
+}
+
 /// What a core runs, and what it will.
 pub struct Turn {
     running: AtomicU64,
     own: UnsafeCell<Own>,
-    ready: Mutex<VecDeque<Ready>>,
-    /// The run time of the thread chosen last, as this core counts it; never goes back.
-    floor: AtomicU64,
-    /// Deadlines of sleepers that went to sleep here, in order, with the number of the sleep, and the word slept on.
+    ready: Mutex<Ready>,
+    /// The queue's clock, for who asks without its lock.
+    clock: AtomicU64,
+    /// Sleepers that went to sleep here until some time: that, in order, with the number of the sleep, and the word slept on.
     timers: Mutex<BTreeMap<(Nanos, u64), usize>>,
+    /// How many slices had ended when it was looked last.
+    slices: AtomicU64,
 }
 
-/// A thread in a queue, and its run time.
+/// The queue of a core.
 struct Ready {
-    time: u64,
-    thread: Arc<Thread>,
+    queue: Queue<Arc<Thread>>,
+    /// The [`Thread::serial`] of what it counts as running; 0: nothing.
+    runs: u64,
 }
 
-impl Ready {
-    /// Whether a core may run it now.
-    fn fits(&self, core: &Core) -> bool {
-        match self.thread.on.load(Ordering::Acquire) {
-            NOWHERE => self.thread.allowed() & core.bit() != 0,
-            on => on == core.number,
-        }
+/// Whether a core may run a ready thread now.
+fn fits(thread: &Thread, core: &Core) -> bool {
+    match thread.on.load(Ordering::Acquire) {
+        NOWHERE => thread.allowed() & core.bit() != 0,
+        on => on == core.number,
     }
 }
 
@@ -82,9 +114,10 @@ impl Turn {
         Turn {
             own: UnsafeCell::new(Own { current: None, previous: None, idle: None }),
             running: AtomicU64::new(0),
-            ready: Mutex::new(VecDeque::new()),
-            floor: AtomicU64::new(0),
+            ready: Mutex::new(Ready { queue: Queue::new(SLICE), runs: 0 }),
+            clock: AtomicU64::new(0),
             timers: Mutex::new(BTreeMap::new()),
+            slices: AtomicU64::new(0),
         }
     }
 
@@ -100,33 +133,101 @@ impl Turn {
         act(unsafe { &mut *self.own.get() })
     }
 
+    /// Does something with the queue, at this time.
+    fn queue<R>(&self, act: impl FnOnce(&mut Ready, Nanos) -> R) -> R {
+        let mut ready = self.ready.lock();
+        let result = act(&mut ready, clock::now());
+        self.clock.store(ready.queue.clock(), Ordering::Relaxed);
+        result
+    }
+
     /// Nanoseconds until the timer is wanted by the thread that runs.
     fn alarm(&self) -> Option<Nanos> {
-        let slice = if !self.ready.lock().is_empty() {
-            Some(SLICE)
-        } else if cores::count() > 1 {
-            Some(LOOK)
-        } else {
-            None
+        let now = clock::now();
+        let (alone, due) = {
+            let Ready { queue, .. } = &*self.ready.lock();
+            (queue.is_empty(), if ticks() { queue.until_promise(now) } else { queue.until(now) })
         };
-        self.next_deadline().into_iter().chain(slice).min()
+        let look = (alone && cores::count() > 1).then_some(LOOK);
+        let tick = if ticks() && !alone { Some(self.next_tick(now)) } else { None };
+        self.next_timer(now).into_iter().chain(due).chain(look).chain(tick).min()
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
-        let first = self.timers.lock().first_key_value().map(|((deadline, _), _)| *deadline);
-        first.map(|deadline| deadline.saturating_sub(clock::now()).max(1))
+    /// Nanoseconds until a sleeper here is due, as far as it is seen to.
+    fn next_timer(&self, now: Nanos) -> Option<Nanos> {
+        let first = self.timers.lock().first_key_value().map(|((deadline, _), _)| *deadline)?;
+        let due = first.max(now + 1);
+        // Ends of slices at which nobody is due are passed over.
+        let seen = if ticks() { due.next_multiple_of(slice()) } else { due };
+        Some(seen - now)
     }
 
-    fn floor(&self) -> u64 {
-        self.floor.load(Ordering::Relaxed)
+    /// Nanoseconds until the end of the slice.
+    fn next_tick(&self, now: Nanos) -> Nanos {
+        slice() - now % slice()
     }
 
-    /// The least run time of a thread in its queue that a core may run.
-    fn least(&self, core: &Core) -> Option<u64> {
-        self.ready.lock().iter().filter(|ready| ready.fits(core)).map(|ready| ready.time).min()
+    /// How the queue counts best effort's time ([`janua_rt::rbed::Fair::moved`]).
+    pub fn clock(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
     }
 
-    /// Wakes those of its sleepers whose time has come.
+    /// The end of a slice ends the running thread's release.
+    fn look_at_slice(&self) {
+        if ticks() {
+            let number = clock::now() / slice();
+            if self.slices.swap(number, Ordering::Relaxed) != number {
+                self.queue(|ready, now| ready.queue.end_release(now));
+            }
+        }
+    }
+
+    /// A thread runs from now on that was taken from nowhere.
+    fn start(&self, thread: &Thread) {
+        self.queue(|ready, now| {
+            ready.queue.start(thread.account_on(0, 0), now);
+            ready.runs = thread.serial;
+        });
+    }
+
+    /// The running thread no longer does.
+    fn stop(&self, thread: &Thread) {
+        self.queue(|ready, now| {
+            ready.runs = 0;
+            if let Some(account) = ready.queue.stop(now) {
+                *thread.account.lock() = account;
+            }
+        });
+    }
+
+    /// Takes the thread that runs next, when none does.
+    fn take(&self, core: &Core) -> Option<Arc<Thread>> {
+        self.queue(|ready, now| {
+            let next = ready.queue.take(now, |thread| fits(thread, core))?;
+            Some(ready.run(next, core))
+        })
+    }
+
+    /// Takes the thread that runs next in place of the running one, if that is to give way, or if it `yields` to any.
+    fn exchange(&self, core: &Core, old: &Thread, yields: bool) -> Option<Arc<Thread>> {
+        self.queue(|ready, now| {
+            let fits = |thread: &Arc<Thread>| fits(thread, core);
+            let (next, account) = match yields {
+                true => ready.queue.give_way(now, fits)?,
+                false => ready.queue.preempt(now, fits)?,
+            };
+            if let Some(account) = account {
+                *old.account.lock() = account;
+            }
+            Some(ready.run(next, core))
+        })
+    }
+
+    fn is_wanted_by(&self, core: &Core) -> bool {
+        self.ready.lock().queue.has(|thread| fits(thread, core))
+    }
+
+    /// Wakes those of its sleepers whose time has come, or had at the end of the last slice.
     fn expire(&self) {
         loop {
             let due = {
@@ -134,7 +235,8 @@ impl Turn {
                 let Some(((deadline, number), address)) = timers.first_key_value().map(|(key, word)| (*key, *word)) else {
                     return;
                 };
-                if deadline > clock::now() {
+                let now = clock::now();
+                if deadline > now - if ticks() { now % slice() } else { 0 } {
                     return;
                 }
                 timers.remove(&(deadline, number));
@@ -142,9 +244,19 @@ impl Turn {
             };
             let woken = bucket(due.0).lock().remove(&due);
             if let Some(thread) = woken {
-                make_ready(thread);
+                make_ready(thread, false);
             }
         }
+    }
+}
+
+impl Ready {
+    /// One that was taken runs.
+    fn run(&mut self, thread: Arc<Thread>, core: &Core) -> Arc<Thread> {
+        // From now on it is this core's.
+        thread.on.store(core.number, Ordering::SeqCst);
+        self.runs = thread.serial;
+        thread
     }
 }
 
@@ -174,6 +286,8 @@ pub fn enter_as(core: &'static Core, thread: Arc<Thread>) -> janua_abi::linux::R
     let idle = thread::make(Frame::start(0, 0), None, None, None, Some(idle_main))?;
     thread.on.store(core.number, Ordering::SeqCst);
     thread.start_clock();
+    core.turn.ready.lock().queue.set_slice(slice());
+    core.turn.start(&thread);
     core.turn.with(|own| {
         core.turn.running.store(thread.serial, Ordering::Relaxed);
         own.current = Some(thread);
@@ -197,23 +311,28 @@ pub fn current_id() -> Option<ThreadId> {
 
 /// A new thread is ready.
 pub fn start(thread: Arc<Thread>) {
-    make_ready(thread);
+    make_ready(thread, false);
 }
 
-/// Puts a thread into a queue, and gets the core's attention.
-fn make_ready(thread: Arc<Thread>) {
+/// Puts a thread into a queue that has slept, or that `goes_on`, and gets the core's attention.
+fn make_ready(thread: Arc<Thread>, goes_on: bool) {
     let here = cores::here();
     let allowed = thread.allowed();
     let stands = thread.on.load(Ordering::SeqCst);
     let home = if stands == NOWHERE { choose(&thread, allowed, here) } else { stands };
     let Some(core) = cores::get(home) else { return };
     let last = cores::get(thread.last.swap(home, Ordering::Relaxed)).unwrap_or(core);
-    let time = thread.share.move_to(last.turn.floor(), core.turn.floor());
-    let was_empty = {
-        let mut ready = core.turn.ready.lock();
-        ready.push_back(Ready { time, thread });
-        ready.len() == 1
-    };
+    let was_empty = core.turn.queue(|ready, now| {
+        if ready.runs == thread.serial {
+            // On its way to sleep: its core looks into the queue once it has stopped.
+            ready.queue.wake_running(thread);
+            return false;
+        }
+        let account = thread.account_on(last.turn.clock(), ready.queue.clock());
+        let was_empty = ready.queue.is_empty();
+        ready.queue.enter(thread, account, now, goes_on);
+        was_empty
+    });
     // The thread must be seen in the queue by a core that is not seen idle here.
     fence(Ordering::SeqCst);
     if core.number == here.number {
@@ -261,35 +380,32 @@ fn call_idle(set: u64) {
     }
 }
 
-/// Takes the thread with the least run time from a queue, of those that the core may run now.
-fn take_from(queue: &Turn, core: &Core) -> Option<Arc<Thread>> {
-    let Ready { time, thread } = {
-        let mut ready = queue.ready.lock();
-        let fitting = ready.iter().enumerate().filter(|(_, ready)| ready.fits(core));
-        let (index, _) = fitting.min_by_key(|(_, ready)| ready.time)?;
-        let chosen = ready.remove(index)?;
-        // From now on it is this core's.
-        chosen.thread.on.store(core.number, Ordering::SeqCst);
-        chosen
-    };
-    let time = if core::ptr::eq(queue, &core.turn) {
-        time
-    } else {
-        thread.last.store(core.number, Ordering::Relaxed);
-        thread.share.move_to(queue.floor(), core.turn.floor())
-    };
-    core.turn.floor.fetch_max(time, Ordering::Relaxed);
-    Some(thread)
-}
-
-/// Takes a thread to run: the core's own first, then one of the others'.
+/// Takes a thread to run, when none does: the core's own first, then one of the others'.
 fn take(core: &Core) -> Option<Arc<Thread>> {
-    take_from(&core.turn, core).or_else(|| steal(core))
+    core.turn.take(core).or_else(|| steal(core, None))
 }
 
-fn steal(core: &Core) -> Option<Arc<Thread>> {
+/// Takes a thread from another core's queue, to run in place of the old one, if there is one.
+fn steal(core: &Core, old: Option<&Thread>) -> Option<Arc<Thread>> {
     let count = cores::count();
-    (1..count).filter_map(|step| cores::get((core.number + step) % count)).find_map(|other| take_from(&other.turn, core))
+    let others = (1..count).filter_map(|step| cores::get((core.number + step) % count));
+    let (thread, fair) = others.into_iter().find_map(|other| {
+        other.turn.queue(|ready, _| {
+            let clock = ready.queue.clock();
+            let (thread, fair) = ready.queue.steal(|thread| fits(thread, core))?;
+            thread.on.store(core.number, Ordering::SeqCst);
+            Some((thread, fair.moved(clock, core.turn.clock())))
+        })
+    })?;
+    if let Some(old) = old {
+        core.turn.stop(old);
+    }
+    thread.last.store(core.number, Ordering::Relaxed);
+    core.turn.queue(|ready, now| {
+        ready.queue.start(Account::Fair(fair), now);
+        ready.runs = thread.serial;
+    });
+    Some(thread)
 }
 
 /// [`janua_port::Park::park`].
@@ -329,14 +445,14 @@ pub fn unpark(word: &AtomicU32, count: u32) {
             place.and_then(|place| bucket.remove(&place))
         };
         let Some(thread) = woken else { break };
-        make_ready(thread);
+        make_ready(thread, false);
     }
 }
 
 /// Whether a ready thread waits for this core.
 pub fn is_wanted() -> bool {
     let core = cores::here();
-    core.turn.least(core).is_some()
+    core.turn.is_wanted_by(core)
 }
 
 /// [`janua_port::Park::spin`]. Interrupts are off, so what others ask of this core by them, and what is due on it, is seen to here.
@@ -365,7 +481,7 @@ pub fn spin(word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
 pub fn yield_now() {
     let core = cores::here();
     core.turn.expire();
-    match take_from(&core.turn, core) {
+    match core.turn.exchange(core, &current(), true) {
         Some(next) => switch_to(next, true),
         // Alone: on until the next deadline.
         None => apic::arm(core.turn.alarm()),
@@ -426,7 +542,7 @@ fn next_ready(core: &'static Core) -> Arc<Thread> {
             IDLE.fetch_and(!core.bit(), Ordering::SeqCst);
             return thread;
         }
-        apic::arm(core.turn.next_deadline());
+        apic::arm(core.turn.next_timer(clock::now()));
         cpu::wait_for_interrupt();
         IDLE.fetch_and(!core.bit(), Ordering::SeqCst);
     }
@@ -437,6 +553,7 @@ fn switch() {
     let core = cores::here();
     let old = current();
     old.stop_clock();
+    core.turn.stop(&old);
     let new = next_ready(core);
     if Arc::ptr_eq(&old, &new) {
         old.start_clock();
@@ -495,14 +612,14 @@ pub fn arrived() {
     if let Some((previous, again)) = core.turn.with(|own| own.previous.take()) {
         previous.on.store(NOWHERE, Ordering::SeqCst);
         if again {
-            make_ready(previous);
+            make_ready(previous, true);
         } else if previous.ended.load(Ordering::Relaxed) {
             ENDED.lock().push(previous);
             ENDINGS.fetch_add(1, Ordering::SeqCst);
             unpark(&ENDINGS, 1);
         }
     }
-    if !core.turn.ready.lock().is_empty() {
+    if !core.turn.ready.lock().queue.is_empty() {
         call_idle(!core.bit());
     }
     apic::arm(core.turn.alarm());
@@ -511,14 +628,19 @@ pub fn arrived() {
 /// Leaves the core when the running thread may not run here any more.
 fn leave_if_unwelcome() {
     let core = cores::here();
-    let unwelcome = core.turn.with(|own| own.current.as_ref().is_some_and(|thread| thread.allowed() & core.bit() == 0));
-    if !unwelcome {
-        return;
-    }
-    let next = take(core).or_else(|| core.turn.with(|own| own.idle.clone()));
-    if let Some(next) = next {
-        next.on.store(core.number, Ordering::SeqCst);
-        switch_to(next, true);
+    let unwelcome = core.turn.with(|own| own.current.clone().filter(|thread| thread.allowed() & core.bit() == 0));
+    let Some(thread) = unwelcome else { return };
+    core.turn.stop(&thread);
+    drop(thread);
+    let next = take(core).or_else(|| {
+        let idle = core.turn.with(|own| own.idle.clone())?;
+        idle.on.store(core.number, Ordering::SeqCst);
+        core.turn.start(&idle);
+        Some(idle)
+    });
+    match next {
+        Some(next) => switch_to(next, true),
+        None => core.turn.start(&current()),
     }
 }
 
@@ -560,16 +682,17 @@ pub fn attend() {
     leave_if_unwelcome();
 }
 
-/// The timer has fired in user code, or a device has, or a long call looks up, in which it cannot fire: others that are ready and have run less have their turn.
+/// The timer has fired in user code, or a device has, or a long call looks up, in which it cannot fire: others that are ready and have an
+/// earlier deadline have their turn.
 pub fn preempt() {
     oom::look();
     let core = cores::here();
     core.turn.expire();
-    let next = match core.turn.least(core) {
-        Some(least) if least >= current().run_time() => None,
-        Some(_) => take_from(&core.turn, core),
+    core.turn.look_at_slice();
+    let next = match core.turn.is_wanted_by(core) {
+        true => core.turn.exchange(core, &current(), false),
         // With nobody waiting here, one who waits elsewhere has waited for a whole turn.
-        None => steal(core),
+        false => steal(core, Some(&current())),
     };
     match next {
         Some(next) => {

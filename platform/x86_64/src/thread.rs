@@ -4,16 +4,16 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_entry::bare::Save;
 use janua_paging::PAGE;
 use janua_port::machine::{ThreadId, Usage};
 use janua_port::{Frame, Guest, Nanos, Space};
+use janua_rt::rbed::{self, Account, Fair};
 
 use crate::lock::Mutex;
-use crate::share::Share;
 use crate::{clock, compat, core as cores, fpu, tables};
 
 /// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
@@ -59,7 +59,10 @@ pub struct Thread {
     pub last: AtomicUsize,
     /// The cores it may run on; those that exist count.
     pub affinity: AtomicU64,
-    pub share: Share,
+    /// What its core's queue knows of it, while it sleeps.
+    pub account: Mutex<Account>,
+    /// Its weight, of best effort, from when it next comes to a queue on.
+    weight: AtomicU32,
     /// It will not run again.
     pub ended: AtomicBool,
     /// Processor time used up to when it last began to run, and when that was.
@@ -144,7 +147,8 @@ pub fn make(
         on: AtomicUsize::new(NOWHERE),
         last: AtomicUsize::new(0),
         affinity: AtomicU64::new(u64::MAX),
-        share: Share::new(),
+        account: Mutex::new(Account::Fair(Fair::new(rbed::NORMAL))),
+        weight: AtomicU32::new(rbed::NORMAL),
         ended: AtomicBool::new(false),
         used: AtomicU64::new(0),
         shown: AtomicU64::new(0),
@@ -220,7 +224,6 @@ impl Thread {
         if since != STOPPED {
             let ran = clock::now().saturating_sub(since);
             self.used.fetch_add(ran, Ordering::Relaxed);
-            self.share.add(ran);
         }
     }
 
@@ -240,11 +243,26 @@ impl Thread {
         self.shown.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
-    /// Its run time, as the queues count it.
-    pub fn run_time(&self) -> u64 {
-        match self.since.load(Ordering::Relaxed) {
-            STOPPED => self.share.with(0),
-            since => self.share.with(clock::now().saturating_sub(since)),
+    /// Gives it a nice value, from when it next comes to a queue on.
+    pub fn set_nice(&self, nice: i32) {
+        self.weight.store(rbed::weight(nice), Ordering::Relaxed);
+    }
+
+    /// It is scheduled as its creator is, level with all on a core with this clock.
+    pub fn inherit(&self, creator: &Thread, clock: u64) {
+        let weight = creator.weight.load(Ordering::Relaxed);
+        self.weight.store(weight, Ordering::Relaxed);
+        *self.account.lock() = Account::Fair(Fair::at(weight, clock));
+    }
+
+    /// Its account on a queue with the second clock, which was on one with the first.
+    pub fn account_on(&self, from: u64, to: u64) -> Account {
+        match *self.account.lock() {
+            Account::Fair(fair) => {
+                let fair = if from == to { fair } else { fair.moved(from, to) };
+                Account::Fair(fair.with_weight(self.weight.load(Ordering::Relaxed)))
+            }
+            promise => promise,
         }
     }
 

@@ -198,7 +198,7 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
         apic::TIMER | apic::RESCHEDULE => {
             apic::end();
             // It may have come during an entry, where nothing else would set it again; the idle loop sets it as it needs it.
-            apic::arm(Some(sched::SLICE));
+            apic::arm(Some(sched::slice().min(sched::SLICE)));
         }
         apic::SERIAL => {
             serial::on_interrupt();

@@ -39,6 +39,9 @@ const fn with(
     Case { name, own_tree: false, options, command, output, code }
 }
 
+const TICKLESS: &str = "sleeps end when they are due: yes\nwake-ups wait for nothing: yes\n";
+const SLICES: &str = "sleeps end with a slice: yes\nevents after a delay: with a slice\nwake-ups wait for nothing: yes\n";
+
 /// With page-table isolation.
 const ISOLATED: &[&str] = &["--kpti", "on"];
 
@@ -333,6 +336,15 @@ const CASES: &[Case] = &[
     case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
     with("boot/threads/one-core", &["--smp", "1"], &["/bin/threads"], THREADS, 42),
     with("boot/preempt/one-core", &["--smp", "1"], &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
+    case("boot/slice/default", &["/bin/slice"], TICKLESS, 0),
+    with("boot/slice/tickless", &["--slice", "tickless", "--smp", "1"], &["/bin/slice"], TICKLESS, 0),
+    with("boot/slice/80ms", &["--slice", "80ms"], &["/bin/slice", "80"], SLICES, 0),
+    with("boot/slice/80ms/one-core", &["--slice", "80ms", "--smp", "1"], &["/bin/slice", "80"], SLICES, 0),
+    with("boot/slice/300ms", &["--slice", "300ms"], &["/bin/slice", "300"], SLICES, 0),
+    with("boot/slice/preempt", &["--slice", "80ms", "--smp", "1"], &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
+    with("boot/slice/preempt/1ms", &["--slice", "1ms", "--smp", "1"], &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
+    with("boot/slice/threads", &["--slice", "80ms"], &["/bin/threads"], THREADS, 42),
+    with("boot/slice/threads/1ms", &["--slice", "1ms"], &["/bin/threads-glibc"], THREADS, 42),
     case("boot/threads/glibc", &["/bin/threads-glibc"], THREADS, 42),
     case("boot/threads/glibc-static", &["/bin/threads-glibc-static"], THREADS, 42),
     case(
@@ -533,6 +545,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         (&["gcc", "-m32", "-static"], "hardening32", "hardening32"),
         (&["musl-gcc", "-static"], "memory", "memory"),
         (&["musl-gcc", "-static"], "preempt", "preempt"),
+        (&["musl-gcc", "-static"], "slice", "slice"),
         (&["musl-gcc", "-static"], "smp", "smp"),
         (&["musl-gcc", "-static"], "oom", "oom"),
         (&["musl-gcc", "-static"], "large", "large"),
