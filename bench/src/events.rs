@@ -45,9 +45,6 @@ const ROWS: &[Row] = &[
     row("wake-64", "64 events", 300),
 ];
 
-/// The bare machine, by the time slice of its scheduler: what is behind its name, and options of `janua boot`.
-const SLICES: &[(&str, &[&str])] = &[("", &[])];
-
 /// Samples in nanoseconds by row, and why there are none.
 #[derive(Default)]
 struct Figures {
@@ -75,25 +72,33 @@ fn ways(plan: &Plan, choice: &Choice) -> Vec<Way> {
         command.extend(words(&["--personality", "pal", "--", PROGRAM]));
         ways.push(Way { configuration: configuration.clone(), command });
     }
-    if plan.platform == Platform::X86_64 {
-        for (behind, options) in SLICES {
-            let mut command = words(&["boot", "--personality", "pal"]);
-            command.extend(words(options));
-            command.extend(words(&["--", PROGRAM]));
-            let mut configuration = Configuration::emulated();
-            configuration.name += behind;
-            ways.push(Way { configuration, command });
+    let bare = |slice: Option<&str>| {
+        let mut configuration = Configuration::emulated();
+        let mut command = words(&["boot", "--personality", "pal"]);
+        if let Some(slice) = slice {
+            configuration.name = format!("{}, slice {slice}", emulated::NAME);
+            command.extend(words(&["--slice", slice]));
         }
+        command.extend(words(&["--", PROGRAM]));
+        Way { configuration, command }
+    };
+    if plan.platform == Platform::X86_64 {
+        if plan.slices.is_empty() {
+            ways.push(bare(None));
+        }
+        ways.extend(plan.slices.iter().map(|slice| bare(Some(slice))));
     }
     ways
 }
 
 /// Measures.
 pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
-    let chosen: Vec<&Row> = ROWS.iter().filter(|row| plan.only.is_empty() || plan.only.iter().any(|o| o == row.name)).collect();
-    if chosen.is_empty() || plan.only.iter().any(|only| ROWS.iter().all(|row| row.name != only)) {
-        return Failure::new("--only names what is no row of this table\n       `janua bench events --list` names them");
+    if let Some(unknown) = plan.only.iter().find(|only| ROWS.iter().all(|row| row.name != **only)) {
+        return Failure::new(format!(
+            "`bench events` has no row called `{unknown}`\n       `janua bench events --list` names them"
+        ));
     }
+    let chosen: Vec<&Row> = ROWS.iter().filter(|row| plan.only.is_empty() || plan.only.iter().any(|o| o == row.name)).collect();
     let choice = choice::discover(plan)?;
     let ways = ways(plan, &choice);
     let mut machine = machine::describe();

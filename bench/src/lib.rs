@@ -54,6 +54,8 @@ pub struct Plan {
     pub json: Option<PathBuf>,
     /// The janua command, which is measured.
     pub command: PathBuf,
+    /// Time slices of the bare machine's scheduler, as `janua boot --slice` has them, each of which is measured; none: the one it has by itself.
+    pub slices: &'static [&'static str],
     /// The bare machine is measured too.
     pub emulated: Option<emulated::Tree>,
     /// The profile its kernel image was built with.

@@ -180,6 +180,14 @@ fn values_of(option: &str) -> Vec<String> {
     values.iter().map(|value| value.get_name().to_owned()).filter(|name| name != "auto").collect()
 }
 
+/// The thesis' two time slices, and none, where the bare machine's can be chosen.
+fn slices() -> &'static [&'static str] {
+    let command = args::Args::command();
+    let boot = command.find_subcommand("boot");
+    let chosen = boot.is_some_and(|boot| boot.get_arguments().any(|argument| argument.get_id() == "slice"));
+    if chosen { &["80ms", "1ms", "tickless"] } else { &[] }
+}
+
 /// The values asked for, or all there are.
 fn choose(option: &str, asked: Vec<String>) -> Result<Vec<String>, Failure> {
     let known = values_of(option);
@@ -321,6 +329,7 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         jails: choose("jail", options.jail)?,
         only: options.only,
         runs: rounds(kind, options.runs),
+        slices: slices(),
         samples: options.samples.into(),
         json: options.json,
         command,

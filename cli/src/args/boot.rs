@@ -110,7 +110,7 @@ pub struct Boot {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
     answers: String,
 
-    /// invasive, l4v2: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
+    /// At the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
     /// spilled and filled
     #[arg(long)]
     stats: bool,

@@ -110,11 +110,10 @@ impl Machine<'_> {
 }
 
 /// Runs a program in a directory of its own: its exit code, and all it and the command have written.
-fn run(machine: Machine, options: &[&str], program: &str, dir: &Path) -> Result<(i32, String), String> {
+fn run(machine: Machine, options: &[&str], program: &[&str], dir: &Path) -> Result<(i32, String), String> {
     let mut command = vec![build::janua().display().to_string()];
     command.extend(machine.command(dir));
-    command.extend(options.iter().map(ToString::to_string));
-    command.extend(["--".to_owned(), program.to_owned()]);
+    command.extend(options.iter().chain(&["--"]).chain(program).map(ToString::to_string));
     let env = match machine {
         Machine::Linux(..) => Vec::new(),
         Machine::Bare(_, image) => vec![("JANUA_IMAGE_X86_64".to_owned(), image.display().to_string())],
@@ -162,7 +161,7 @@ fn one(case: &Case, machine: Machine, programs: &Path) -> Result<(), String> {
     }
     let named = case.manifest.map(|text| manifest(&dir, text)).transpose()?;
     let options: Vec<&str> = named.iter().flat_map(|named| ["--manifest", named]).collect();
-    let (code, output) = run(machine, &options, &program, &dir)?;
+    let (code, output) = run(machine, &options, &[&program], &dir)?;
     if (code, &*output) == (case.code, case.expected) {
         return Ok(());
     }
@@ -172,7 +171,7 @@ fn one(case: &Case, machine: Machine, programs: &Path) -> Result<(), String> {
 fn malformed(machine: Machine) -> Result<(), String> {
     let dir = place(machine, "malformed")?;
     for (text, said) in MALFORMED {
-        let (code, output) = run(machine, &["--manifest", &manifest(&dir, text)?], "hello", &dir)?;
+        let (code, output) = run(machine, &["--manifest", &manifest(&dir, text)?], &["hello"], &dir)?;
         if code != 125 || !output.contains(said) {
             return Err(format!("exit code {code} instead of 125, and it wrote\n{output}instead of `{said}`"));
         }
@@ -184,7 +183,7 @@ fn malformed(machine: Machine) -> Result<(), String> {
 fn others(machine: Machine) -> Result<(), String> {
     let dir = place(machine, "others")?;
     let named = manifest(&dir, "loader.execname = greeter\n")?;
-    let (code, output) = run(machine, &["--manifest", &named], "hello", &dir)?;
+    let (code, output) = run(machine, &["--manifest", &named], &["hello"], &dir)?;
     let says = "Hello from greeter\npages of 4096 bytes, allocated by 4096\nwith a manifest, and the first\n";
     if (code, &*output) != (0, says) {
         return Err(format!("hello: exit code {code}, and it wrote\n{output}instead of\n{says}"));
@@ -196,15 +195,30 @@ fn others(machine: Machine) -> Result<(), String> {
     } else {
         "/bin/true"
     };
-    let (code, output) = run(machine, &[], foreign, &dir)?;
+    let (code, output) = run(machine, &[], &[foreign], &dir)?;
     if code < 128 || output.contains("kernel fault") {
         return Err(format!("{foreign}: exit code {code} instead of one of a signal's, and it wrote\n{output}"));
     }
-    let (code, output) = run(machine, &[], "nowhere", &dir)?;
+    costs(machine, &dir)?;
+    let (code, output) = run(machine, &[], &["nowhere"], &dir)?;
     if code != 127 || !output.contains("no program on libpal of this name") {
         return Err(format!("nowhere: exit code {code} instead of 127, and it wrote\n{output}"));
     }
     Ok(())
+}
+
+/// What `janua bench events` reads: a rate, so many numbers a row, and an error for a row that is none.
+fn costs(machine: Machine, dir: &Path) -> Result<(), String> {
+    let (code, output) = run(machine, &[], &["costs", "delay-1000", "2", "wake-1", "3", "wake-64", "65", "wake-65", "1"], dir)?;
+    let shape = |line: &str| {
+        let mut words = line.split(' ').filter(|word| word.parse::<u64>().is_err());
+        let name: Vec<&str> = words.by_ref().take(3).collect();
+        (name.join(" "), line.split(' ').count())
+    };
+    let shapes: Vec<(String, usize)> = output.lines().map(shape).collect();
+    let expected = [("rate", 2), ("row delay-1000", 4), ("row wake-1", 5), ("row wake-64", 67), ("cannot measure wake-65", 6)];
+    let same = shapes.len() == expected.len() && shapes.iter().zip(expected).all(|(a, b)| (&*a.0, a.1) == b);
+    if code == 1 && same { Ok(()) } else { Err(format!("costs: exit code {code} instead of 1, and it wrote\n{output}")) }
 }
 
 /// The suite.
