@@ -65,11 +65,9 @@ fn wait_any(words: &[Word]) -> Result<usize, Skip> {
         let result = unsafe {
             sys::call::<{ libc::SYS_futex_waitv }>([list.as_ptr().cast::<c_void>() as usize, list.len(), 0, 0, 0, 0])
         };
-        match i32::try_from(-result).unwrap_or(0) {
-            error if error > 0 && error != libc::EAGAIN && error != libc::EINTR => {
-                return Err(Skip::call("futex_waitv", -result));
-            }
-            _ => {}
+        let error = i32::try_from(-result).unwrap_or(0);
+        if error > 0 && error != libc::EAGAIN && error != libc::EINTR {
+            return Err(Skip::call("futex_waitv", -result));
         }
     }
 }

@@ -120,7 +120,10 @@ fn run(options: &BootOptions, image: &[u8], config: &[u8]) -> Result<u8, String>
         match &options.ramfs {
             Some(file) if file.is_file() => tree::take(file, &mut archive),
             Some(dir) => tree::pack(dir, &mut archive),
-            None if options.pal.is_some() => Ok(tree::pack_empty(&mut archive)),
+            None if options.pal.is_some() => {
+                tree::pack_empty(&mut archive);
+                Ok(())
+            }
             None => tree::pack_default(&mut archive),
         }?;
         Ok(archive)
