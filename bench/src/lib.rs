@@ -10,6 +10,7 @@ mod apps;
 pub mod bare;
 mod choice;
 pub mod emulated;
+mod events;
 mod invasive;
 mod machine;
 mod messages;
@@ -35,7 +36,7 @@ use model::{Kind, Measurement};
 /// What `janua bench` was asked to do.
 pub struct Plan {
     pub kind: Kind,
-    /// What carries the kernel, for [`Kind::Invasive`].
+    /// What carries the kernel, for [`Kind::Invasive`]; for [`Kind::Events`] what does besides Linux.
     pub platform: Platform,
     /// Gates to try, by name; those this machine or this build lacks are skipped with the reason.
     pub gates: Vec<String>,
@@ -53,6 +54,8 @@ pub struct Plan {
     pub json: Option<PathBuf>,
     /// The janua command, which is measured.
     pub command: PathBuf,
+    /// Time slices of the bare machine's scheduler, as `janua boot --slice` has them, each of which is measured; none: the one it has by itself.
+    pub slices: &'static [&'static str],
     /// The bare machine is measured too.
     pub emulated: Option<emulated::Tree>,
     /// The profile its kernel image was built with.
@@ -93,6 +96,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
         Kind::Invasive => (create()?, invasive::measure(plan)?),
         Kind::Pingpong => (create()?, pingpong::measure(plan)?),
         Kind::Messages => (create()?, messages::measure(plan)?),
+        Kind::Events => (create()?, events::measure(plan)?),
         _ => {
             let rows = rows::chosen(plan)?;
             let choice = choice::discover(plan)?;

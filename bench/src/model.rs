@@ -32,6 +32,8 @@ pub enum Kind {
     Pingpong,
     /// Messages between tiles.
     Messages,
+    /// Events of libpal.
+    Events,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
             Kind::Tasks => "tasks",
             Kind::Pingpong => "pingpong",
             Kind::Messages => "messages",
+            Kind::Events => "events",
         }
     }
 }

@@ -58,6 +58,7 @@ pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
         Kind::Tasks => Vec::new(),
         Kind::Pingpong => crate::pingpong::rows(),
         Kind::Messages => crate::messages::rows(),
+        Kind::Events => crate::events::rows(),
     }
 }
 

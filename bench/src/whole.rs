@@ -56,7 +56,7 @@ pub fn of(kind: Kind) -> std::slice::Iter<'static, WholeRow> {
     match kind {
         Kind::Calls => ROWS.iter(),
         Kind::Scale => SCALE.iter(),
-        Kind::Gates | Kind::Apps | Kind::Invasive | Kind::Tasks | Kind::Pingpong | Kind::Messages => [].iter(),
+        Kind::Gates | Kind::Apps | Kind::Invasive | Kind::Tasks | Kind::Pingpong | Kind::Messages | Kind::Events => [].iter(),
     }
 }
 

@@ -257,12 +257,17 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Why no module runs calls of another personality's, and what to do about it.
-const AWAY_OF_LINUX: &str = "--syscall-cores: the calls of the personality `invasive` are made on the core that makes them";
+const AWAY_OF_LINUX: &str =
+    "--syscall-cores: only calls of the personality `linux` are made on other cores than the one that makes them";
 const AT_HOME: &str = "leave --syscall-cores out";
 
 /// What is wrong with modules, for both commands that take them.
 const MODULES_OF_L4: &str = "--module is for the personality `l4v2`";
 const TWO_MODULES: &str = "a system of L4 needs two modules";
+
+/// What is wrong with a manifest there, and what to do about it.
+const MANIFEST_OF_PAL: &str = "--manifest is for the personality `pal`";
+const ADD_PAL: &str = "add --personality pal, or leave --manifest out";
 
 /// Why a request is refused, and what to do about it.
 #[derive(Debug)]
@@ -349,7 +354,7 @@ impl Run {
             return refuse(AWAY_OF_LINUX, AT_HOME);
         }
         if self.manifest.is_some() && personality != Personality::Pal {
-            return refuse("--manifest is for the personality `pal`", "add --personality pal, or leave --manifest out");
+            return refuse(MANIFEST_OF_PAL, ADD_PAL);
         }
         let gate = crate::gates::named(&self.gate)?;
         let jail = jail(&self.jail)?;
@@ -579,7 +584,7 @@ mod tests {
             _ => Err("not boot".into()),
         };
         let options = boot(&["--env", "A=1", "--", "sh", "-c", "x"]).unwrap();
-        assert_eq!((options.memory, options.ramfs, options.cwd), (512, None, PathBuf::from("/")));
+        assert_eq!((options.memory, options.ramfs, options.cwd), (512, None, None));
         assert_eq!((options.program, options.args), ("sh".into(), vec!["-c".into(), "x".into()]));
         assert!(options.environment.contains(&("A".into(), "1".into())));
         let options = boot(&["--disk", "d.img", "--disk-size", "2G", "x"]).unwrap();
@@ -651,6 +656,28 @@ mod tests {
         assert!(parse(&["--manifest", "a.manifest", "--", "x"]).unwrap_err().contains("for the personality `pal`"));
         assert!(pal(&["--tiles", "2", "--", "x"]).unwrap_err().contains("for the personality `invasive`"));
         assert!(pal(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
+    }
+
+    #[test]
+    fn picoprocesses_boot_with_manifests() {
+        let boot =
+            |args: &[&str]| match Args::try_parse_from([&["janua", "boot"], args].concat()).map_err(|e| e.to_string())?.command
+            {
+                Command::Boot(boot) => boot.options().map_err(|r| r.to_string()),
+                _ => Err("not boot".into()),
+            };
+        let pal = |args: &[&str]| boot(&[&["--personality", "pal"], args].concat());
+        let options = pal(&["--manifest", "a.manifest", "--smp", "4", "--cwd", "/tmp", "--", "hello", "x"]).unwrap();
+        assert_eq!(options.pal.unwrap().manifest, Some("a.manifest".into()));
+        assert_eq!((options.smp, options.cwd, options.program), (4, Some("/tmp".into()), "hello".into()));
+        assert!(pal(&["x"]).unwrap().pal.is_some() && boot(&["x"]).unwrap().pal.is_none());
+        assert!(boot(&["--manifest", "a.manifest", "--", "x"]).unwrap_err().contains("for the personality `pal`"));
+        for wrong in [["--tiles", "2"], ["--cores", "2"], ["--gate", "int"], ["--library", "vanilla"], ["--answers", "off"]] {
+            assert!(pal(&[&wrong[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"), "{wrong:?}");
+        }
+        assert!(pal(&["--syscall-cores", "1", "x"]).unwrap_err().contains("--syscall-cores"));
+        assert!(pal(&["--module", "sigma0", "--", "x"]).unwrap_err().contains("for the personality `l4v2`"));
+        assert!(pal(&["--platform", "leon3", "x"]).unwrap_err().contains("for x86"));
     }
 
     #[test]

@@ -33,6 +33,7 @@ Examples:
                                                  a fork among 10 and 1,000 sleeping processes
   janua bench messages                           a message between two tiles, in bare round trips
   janua bench pingpong --json pingpong.json      calls and messages of L4, beside Fiasco's figures
+  janua bench events --platform x86_64           events of libpal, on linux and the bare machine
   janua report gates.json calls.json apps.json   a page with plots
 
 On the bare machine, and of the personality invasive:
@@ -66,6 +67,9 @@ enum What {
     Pingpong(Options),
     /// Messages between tiles: 56 bytes there and back, beside a bare round trip of a cache line
     Messages(Options),
+    /// Events of libpal beside a bare futex: set after a while (Tables 3 and 4 of a thesis on Barrelfish), and how long it takes until who waits for 1 to
+    /// 64 of them runs
+    Events(Options),
     /// Curves: processes, threads, mappings, descriptors, files, sockets, sandboxes, 10 to 10,000 of them
     Scale(Options),
 }
@@ -108,7 +112,7 @@ struct Tasks {
 #[derive(clap::Args)]
 struct Options {
     /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates` and `calls --personality invasive`; with
-    /// other `calls` it is measured beside linux); leon3 (with `calls --personality invasive`)
+    /// other `calls` and `events` it is measured beside linux); leon3 (with `calls --personality invasive`)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
@@ -176,6 +180,14 @@ fn values_of(option: &str) -> Vec<String> {
     values.iter().map(|value| value.get_name().to_owned()).filter(|name| name != "auto").collect()
 }
 
+/// The thesis' two time slices, and none, where the bare machine's can be chosen.
+fn slices() -> &'static [&'static str] {
+    let command = args::Args::command();
+    let boot = command.find_subcommand("boot");
+    let chosen = boot.is_some_and(|boot| boot.get_arguments().any(|argument| argument.get_id() == "slice"));
+    if chosen { &["80ms", "1ms", "tickless"] } else { &[] }
+}
+
 /// The values asked for, or all there are.
 fn choose(option: &str, asked: Vec<String>) -> Result<Vec<String>, Failure> {
     let known = values_of(option);
@@ -197,6 +209,7 @@ pub fn run(bench: Bench) -> ExitCode {
         What::Scale(options) => (Kind::Scale, options),
         What::Pingpong(options) => (Kind::Pingpong, options),
         What::Messages(options) => (Kind::Messages, options),
+        What::Events(options) => (Kind::Events, options),
     };
     let kind = match (options.personality.as_str(), kind) {
         ("invasive", Kind::Calls) => Kind::Invasive,
@@ -212,7 +225,7 @@ pub fn run(bench: Bench) -> ExitCode {
             &"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3",
         );
     }
-    if options.platform == "x86_64" && !matches!(kind, Kind::Calls | Kind::Invasive) {
+    if options.platform == "x86_64" && !matches!(kind, Kind::Calls | Kind::Invasive | Kind::Events) {
         let measured = bare_plan(kind, options).and_then(|plan| plan.map_or(Ok(()), |plan| janua_bench::bare::run(&plan)));
         return measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
     }
@@ -263,7 +276,7 @@ fn own_command() -> Result<PathBuf, Failure> {
 fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::Plan>, Failure> {
     if kind != Kind::Gates {
         return Err(Failure(format!(
-            "`bench {}` is for the platform linux\n       x86_64 has `bench gates` and `bench calls`",
+            "`bench {}` is for the platform linux\n       x86_64 has `bench gates`, `bench calls` and `bench events`",
             kind.name()
         )));
     }
@@ -297,6 +310,12 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
     }
     let command = own_command()?;
     let emulated = options.platform == "x86_64" && kind == Kind::Calls;
+    let mut gates = options.gate;
+    let named = !(gates.is_empty() && options.jail.is_empty());
+    if kind == Kind::Events && gates.is_empty() {
+        // Waiting is the same by every gate.
+        gates.push("call".into());
+    }
     Ok(Plan {
         emulated: emulated.then(|| janua_bench::emulated::Tree::new(&command)).transpose()?,
         kind,
@@ -305,11 +324,12 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
             "x86_64" => Platform::X86_64,
             _ => Platform::Linux,
         },
-        named: !(options.gate.is_empty() && options.jail.is_empty()),
-        gates: choose("gate", options.gate)?,
+        named,
+        gates: choose("gate", gates)?,
         jails: choose("jail", options.jail)?,
         only: options.only,
         runs: rounds(kind, options.runs),
+        slices: slices(),
         samples: options.samples.into(),
         json: options.json,
         command,

@@ -256,6 +256,12 @@ pub struct L4System {
     pub stats: bool,
 }
 
+/// A picoprocess on a bare machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picoprocess {
+    pub manifest: Option<PathBuf>,
+}
+
 /// What `janua boot` does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootOptions {
@@ -270,7 +276,9 @@ pub struct BootOptions {
     pub invasive: Option<BootMachine>,
     /// A system of the personality `l4v2` in its place.
     pub l4: Option<L4System>,
-    /// The directory that becomes the machine's files; `None`: the host's busybox alone.
+    /// A program of the personality `pal` in place of one of the personality `linux`.
+    pub pal: Option<Picoprocess>,
+    /// The directory that becomes the machine's files; `None`: the host's busybox alone, for a picoprocess empty directories.
     pub ramfs: Option<PathBuf>,
     /// The image of the machine's disk, which holds its files.
     pub disk: Option<PathBuf>,
@@ -292,8 +300,8 @@ pub struct BootOptions {
     pub stats: bool,
     /// The program's environment, complete.
     pub environment: Vec<(OsString, OsString)>,
-    /// Absolute, inside.
-    pub cwd: PathBuf,
+    /// Absolute, inside; `None`: /.
+    pub cwd: Option<PathBuf>,
     pub program: OsString,
     /// Without the program's own name.
     pub args: Vec<OsString>,

@@ -32,6 +32,7 @@ int main(void)
     check(DkStreamFlush(client), "flushed");
     DkObjectClose(client);
     check(failed_with(DkStreamOpen("tcp:127.0.0.1:8124", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_CONNFAILED), "nobody listens");
+    check(failed_with(DkStreamOpen("tcp:192.0.2.1:80", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_CONNFAILED), "no way to another machine");
     PAL_HANDLE bound = DkStreamOpen("tcp:127.0.0.1:9001:127.0.0.1:8123", PAL_ACCESS_RDWR, 0, 0, 0);
     PAL_HANDLE accepted = DkStreamWaitForClient(server);
     check(bound && accepted && DkStreamGetName(accepted, buf, 64) == 33 && same(buf, "tcp:127.0.0.1:8123:127.0.0.1:9001", 33),

@@ -12,6 +12,7 @@ pub mod bare32;
 mod calls;
 mod calls_by_ring;
 mod compat;
+mod events;
 mod files;
 mod gate_ring;
 mod gates;
@@ -237,6 +238,7 @@ pub const ROWS: &[Row] = &[
 
 const USAGE: &str = "usage: janua probe [--samples N] ROW...   measure rows of `janua bench`
        janua probe --list                list them
+       janua probe events [ROW COUNT]... rows of `janua bench events` by a bare futex
        janua probe --idle N              start N processes that wait, say `ready`, end when standard input does
 ";
 
@@ -258,6 +260,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
             "task" => {
                 drop(out);
                 return tasks::main(rest.as_slice());
+            }
+            "events" => {
+                drop(out);
+                return events::main(rest.as_slice());
             }
             "--idle" => return tiny::idle(rest.next().and_then(|n| n.parse().ok()).unwrap_or(1)),
             "--samples" => match rest.next().and_then(|n| n.parse().ok()) {

@@ -23,7 +23,7 @@ pub struct Meter {
 
 /// The counter before what is measured: nothing later starts before it was read (Intel's white paper 324264).
 #[inline(always)]
-fn start() -> u64 {
+pub fn start() -> u64 {
     // SAFETY: every x86-64 processor has both instructions.
     unsafe {
         _mm_lfence();

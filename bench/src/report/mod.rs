@@ -1,6 +1,7 @@
 //! `janua report`: one self-contained page of any number of measurements.
 
 mod bare;
+mod events;
 mod goals;
 pub(crate) mod published;
 mod scale;
@@ -54,8 +55,17 @@ pub fn page(measurements: &[Measurement]) -> String {
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
     html.push_str(&goals::table(measurements));
-    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive, Kind::Tasks, Kind::Pingpong, Kind::Messages]
-    {
+    for kind in [
+        Kind::Gates,
+        Kind::Calls,
+        Kind::Apps,
+        Kind::Scale,
+        Kind::Invasive,
+        Kind::Tasks,
+        Kind::Pingpong,
+        Kind::Messages,
+        Kind::Events,
+    ] {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
         }
@@ -76,6 +86,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Tasks => "Tasks: calls at home and on modules",
         Kind::Messages => "Messages between tiles",
         Kind::Pingpong => "Calls and messages of L4 (Fiasco's figures are in the tables at the end)",
+        Kind::Events => "Events of libpal",
     };
     let _ = writeln!(html, "<section>\n<h2>{title}</h2>");
     for note in &measurement.notes {
@@ -92,6 +103,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Messages => ratios(html, measurement, "Messages: multiples of a bare round trip"),
         Kind::Scale => scale::curves(html, measurement),
         Kind::Tasks => tasks::section(html, measurement),
+        Kind::Events => events::section(html, measurement),
         Kind::Apps => ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native"),
     }
     if !matches!(measurement.kind, Kind::Scale | Kind::Tasks) {

@@ -96,6 +96,18 @@ pub fn task(number: usize) -> Option<Vec<f64>> {
     table.rows.get(number)?.iter().skip(1).map(|cell| cell.parse().ok()).collect()
 }
 
+/// The thesis' Tables 3 and 4.
+pub fn events() -> Option<&'static Published> {
+    TABLES.iter().find(|table| table.source == BARRELFISH)
+}
+
+/// Of them the row of an event that is set after so many microseconds, without its name.
+pub fn event(table: &Published, micros: usize) -> Option<&'static [&'static str]> {
+    let number = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>().parse::<usize>().ok();
+    let row = table.rows.iter().find(|row| number(row[0]) == Some(micros))?;
+    row.get(1..)
+}
+
 /// What the best peer costs for one of our rows: the multiple, and which.
 pub fn best_peer(row: &str) -> Option<(f64, &'static str)> {
     let (_, ratios) = PEERS.iter().find(|(name, _)| *name == row)?;

@@ -7,9 +7,11 @@ use clap::ValueHint;
 use janua_platform_bare::Slicing;
 
 use super::modules::Away;
-use super::{AT_HOME, AWAY_OF_LINUX, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size};
+use super::{
+    ADD_PAL, AT_HOME, AWAY_OF_LINUX, MANIFEST_OF_PAL, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size,
+};
 use crate::environment::environment;
-use crate::options::{BootMachine, BootOptions, BootPlatform, L4System, Library};
+use crate::options::{BootMachine, BootOptions, BootPlatform, L4System, Library, Picoprocess};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -18,6 +20,7 @@ Examples:
   janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
   janua boot --personality invasive --smp 4 --tiles 2 -- cg S
   janua boot --personality l4v2 --module sigma0 --module pingpong
+  janua boot --personality pal --manifest hello.manifest -- hello
   janua boot --platform leon3 -- hello
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
@@ -28,8 +31,8 @@ pub struct Boot {
     platform: String,
 
     /// Which system calls exist: linux; invasive for one application on Janua's system-call library (OctoPOS), the only one of a
-    /// LEON3; or l4v2 for a system of L4, Version 2
-    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive", "l4v2"], hide_possible_values = true)]
+    /// LEON3; l4v2 for a system of L4, Version 2; or pal for programs on libpal (Graphene's Platform Adaptation Layer)
+    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive", "l4v2", "pal"], hide_possible_values = true)]
     personality: Option<String>,
 
     /// l4v2: a program and its arguments, in one word: sigma0 first, the root task last, and between them what the root task is to find in
@@ -37,7 +40,12 @@ pub struct Boot {
     #[arg(long = "module", value_name = "PROGRAM [ARGUMENT...]")]
     modules: Vec<OsString>,
 
-    /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else
+    /// pal: what the program may use, and how it begins (docs/pal.md). A program's name without a slash is one that comes with janua
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    manifest: Option<PathBuf>,
+
+    /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else (pal: empty
+    /// directories)
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     ramfs: Option<PathBuf>,
 
@@ -108,7 +116,7 @@ pub struct Boot {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
     answers: String,
 
-    /// invasive, l4v2: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
+    /// At the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
     /// spilled and filled
     #[arg(long)]
     stats: bool,
@@ -121,7 +129,7 @@ pub struct Boot {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// The program and its arguments; a name without a slash is looked up in PATH (invasive: among the applications that come with
+    /// The program and its arguments; a name without a slash is looked up in PATH (invasive, pal: among the programs that come with
     /// janua)
     #[arg(value_name = "PROGRAM", required_unless_present = "modules", num_args = 1.., trailing_var_arg = true)]
     command: Vec<OsString>,
@@ -143,6 +151,7 @@ impl Boot {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
         }
         let l4 = self.l4_system(leon3)?;
+        let pal = self.picoprocess(leon3)?;
         let invasive = if l4.is_some() { None } else { self.machine(leon3, smp)? };
         if invasive.is_some() && self.ramfs.is_some() {
             return refuse(
@@ -150,7 +159,7 @@ impl Boot {
                 "leave --ramfs out, and give the application after --",
             );
         }
-        if invasive.is_some() && self.away.is_on() {
+        if (invasive.is_some() || pal.is_some()) && self.away.is_on() {
             return refuse(AWAY_OF_LINUX, AT_HOME);
         }
         if invasive.is_some() && self.disk.is_some() {
@@ -182,6 +191,7 @@ impl Boot {
             cpu: self.cpu,
             invasive,
             l4,
+            pal,
             ramfs,
             disk: self.disk,
             disk_size: self.disk_size,
@@ -193,7 +203,7 @@ impl Boot {
             modules: self.away.modules()?,
             stats: self.stats,
             environment: environment(own.to_vec(), &self.env, false)?,
-            cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
+            cwd: cwd(self.cwd)?,
             program,
             args: command.collect(),
         })
@@ -224,13 +234,24 @@ impl Boot {
         Ok(Some(L4System { modules: self.modules.clone(), stats: self.stats }))
     }
 
+    /// The picoprocess, if the program is one.
+    fn picoprocess(&self, leon3: bool) -> Result<Option<Picoprocess>, Refusal> {
+        if self.personality.as_deref() != Some("pal") {
+            return if self.manifest.is_none() { Ok(None) } else { refuse(MANIFEST_OF_PAL, ADD_PAL) };
+        }
+        if leon3 {
+            return refuse("the personality `pal` is for x86: there are no programs for a LEON3", "leave --platform out");
+        }
+        Ok(Some(Picoprocess { manifest: self.manifest.clone() }))
+    }
+
     /// The machine of an invasive application, if it is to run one.
     fn machine(&self, leon3: bool, smp: u32) -> Result<Option<BootMachine>, Refusal> {
         match self.personality.as_deref() {
             Some("linux") if leon3 => {
                 return refuse("the personality `linux` is not there on a LEON3", "leave --personality out, or boot x86_64");
             }
-            Some("linux") | None if !leon3 => {
+            Some("linux" | "pal") | None if !leon3 => {
                 let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
                 if plain && self.cores.is_none() {
                     return Ok(None);

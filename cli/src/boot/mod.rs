@@ -20,7 +20,7 @@ use janua_platform_bare::outside::{INITRD, SERIAL};
 
 use crate::exit;
 use crate::options::{BootMachine, BootOptions, BootPlatform};
-use crate::run::invasive;
+use crate::run::{invasive, pal};
 
 /// The kernel image, as built by `cargo xtask image x86_64`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
@@ -53,10 +53,29 @@ pub fn boot(options: &BootOptions) -> ExitCode {
     if let Some(machine) = options.invasive {
         return boot_invasive(options, machine);
     }
-    match image().and_then(|image| run(options, &image)) {
+    let encoded = match encoded(options) {
+        Ok(encoded) => encoded,
+        Err((code, why)) => {
+            crate::exit::say(&format_args!("janua: {why}\n"));
+            return ExitCode::from(code);
+        }
+    };
+    match image().and_then(|image| run(options, &image, &encoded)) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
     }
+}
+
+/// What the kernel is given about a program with files. An error has the exit code.
+fn encoded(options: &BootOptions) -> Result<Vec<u8>, (u8, String)> {
+    let mut config = config(options);
+    let Some(program) = &options.pal else { return Ok(config.encode()) };
+    let given = pal::Given {
+        manifest: program.manifest.as_deref(),
+        has_cwd: options.cwd.is_some(),
+        keeps_files: options.disk.is_some(),
+    };
+    pal::complete(&mut config, given)
 }
 
 /// Boots an invasive application.
@@ -96,16 +115,20 @@ fn application(options: &BootOptions, machine: BootMachine, program: Vec<u8>) ->
     }
 }
 
-fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
+fn run(options: &BootOptions, image: &[u8], config: &[u8]) -> Result<u8, String> {
     let pack = |mut archive: Vec<u8>| {
         match &options.ramfs {
             Some(file) if file.is_file() => tree::take(file, &mut archive),
             Some(dir) => tree::pack(dir, &mut archive),
+            None if options.pal.is_some() => {
+                tree::pack_empty(&mut archive);
+                Ok(())
+            }
             None => tree::pack_default(&mut archive),
         }?;
         Ok(archive)
     };
-    let module = archive::module(&config(options).encode());
+    let module = archive::module(config);
     let (module, disk) = match &options.disk {
         Some(disk) => (module, Some(disk::prepare(disk, options.disk_size, || pack(Vec::new()))?)),
         None => (pack(module)?, None),
@@ -115,7 +138,7 @@ fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
 
 /// The configuration that runs the program of [`kvm::test`].
 fn test_config() -> BootConfig {
-    config(&BootOptions { cwd: "/".into(), program: kvm::PROGRAM.into(), ..BootOptions::default() })
+    config(&BootOptions { program: kvm::PROGRAM.into(), ..BootOptions::default() })
 }
 
 fn config(options: &BootOptions) -> BootConfig {
@@ -125,7 +148,7 @@ fn config(options: &BootOptions) -> BootConfig {
         program: text(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| text(arg)).collect(),
         envp: options.environment.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect(),
-        cwd: text(options.cwd.as_os_str()),
+        cwd: options.cwd.as_ref().map_or_else(|| b"/".to_vec(), |cwd| text(cwd.as_os_str())),
         umask: 0o022,
         hostname: b"janua".to_vec(),
         domainname: b"(none)".to_vec(),

@@ -97,6 +97,18 @@ fn entry<'a>(name: &'a Path, meta: &Metadata, data: &'a [u8]) -> Entry<'a> {
     }
 }
 
+/// Packs the directories that every tree has, and nothing else.
+pub fn pack_empty(archive: &mut Vec<u8>) {
+    push_directories(archive, &["dev", "proc", "root", "tmp"]);
+    archive::finish(archive);
+}
+
+fn push_directories(archive: &mut Vec<u8>, names: &[&str]) {
+    for name in names {
+        archive::push(archive, &Entry { name: name.as_bytes(), mode: 0o40755, links: 2, ..EMPTY });
+    }
+}
+
 /// Packs what there is without a directory given: this machine's busybox with all its names in /bin, and its libraries if it has any.
 pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     const REMEDY: &str = "give a file tree (--ramfs DIR), or install busybox: apt-get install busybox-static";
@@ -106,10 +118,7 @@ pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
         .ok_or_else(|| format!("there is no busybox here to make a file tree of\n       {REMEDY}"))?;
     let libraries = libraries(Path::new(path), &busybox).map_err(|why| format!("{why}\n       {REMEDY}"))?;
     let list = Command::new(path).arg("--list").output().map_err(|error| format!("{path} --list: {error}"))?;
-    let dir = |name: &'static str| Entry { name: name.as_bytes(), mode: 0o40755, links: 2, ..EMPTY };
-    for name in ["bin", "dev", "etc", "proc", "root", "tmp", "usr", "usr/bin"] {
-        archive::push(archive, &dir(name));
-    }
+    push_directories(archive, &["bin", "dev", "etc", "proc", "root", "tmp", "usr", "usr/bin"]);
     archive::push(archive, &Entry { name: b"etc/passwd", mode: 0o100_644, data: b"root:x:0:0:root:/root:/bin/sh\n", ..EMPTY });
     archive::push(archive, &Entry { name: b"etc/group", mode: 0o100_644, data: b"root:x:0:\n", ..EMPTY });
     let hosts = b"127.0.0.1 localhost\n::1 localhost\n";

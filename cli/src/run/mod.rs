@@ -7,7 +7,7 @@ pub mod invasive;
 pub mod l4;
 pub mod limits;
 mod outcome;
-mod pal;
+pub mod pal;
 mod relay;
 mod terminal;
 

@@ -35,20 +35,40 @@ pub fn image() -> Result<&'static [u8], String> {
 
 /// The configuration of a run. An error has the exit code.
 pub fn make(options: &RunOptions) -> Result<Config, (u8, String)> {
+    let mut boot = config::boot(options, None).map_err(|why| (125, why))?;
+    let given = Given {
+        manifest: options.manifest.as_deref(),
+        has_cwd: options.cwd.is_some(),
+        keeps_files: matches!(options.root, Root::Writable(_)),
+    };
+    let encoded = complete(&mut boot, given)?;
+    Ok(config::of(&boot, encoded))
+}
+
+/// What is asked for beside what every sandbox has.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    pub manifest: Option<&'a Path>,
+    /// A working directory, in place of the manifest's.
+    pub has_cwd: bool,
+    /// What is put among the files stays there.
+    pub keeps_files: bool,
+}
+
+/// Makes a configuration of the personality `linux` one of this personality: the bytes for the kernel. An error has the exit code.
+pub fn complete(boot: &mut BootConfig, given: Given<'_>) -> Result<Vec<u8>, (u8, String)> {
     let failed = |why: String| (125, why);
-    let text = options.manifest.as_deref().map(read).transpose().map_err(failed)?;
-    let manifest = match (&options.manifest, &text) {
+    let text = given.manifest.map(read).transpose().map_err(failed)?;
+    let manifest = match (given.manifest, &text) {
         (Some(path), Some(text)) => Manifest::parse(text).map_err(|why| failed(format!("{}: {why}", path.display())))?,
         _ => Manifest::default(),
     };
-    let mut boot = config::boot(options, None).map_err(failed)?;
-    apply(&mut boot, options, &manifest);
+    apply(boot, &manifest, given.has_cwd);
     if !boot.program.contains(&b'/') {
-        boot.texts.push(own_program(options, &boot.program)?);
+        boot.texts.push(own_program(&boot.program, given.keeps_files)?);
         boot.program = [PLACE.as_bytes(), b"/", &boot.program].concat();
     }
-    let encoded = Encoded { boot: boot.encode(), manifest: text };
-    Ok(config::of(&boot, encoded.encode()))
+    Ok(Encoded { boot: boot.encode(), manifest: text }.encode())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -56,7 +76,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// What a manifest changes about how a program begins.
-fn apply(boot: &mut BootConfig, options: &RunOptions, manifest: &Manifest) {
+fn apply(boot: &mut BootConfig, manifest: &Manifest, has_cwd: bool) {
     if let Some(exec) = &manifest.exec {
         boot.program = exec.as_bytes().to_vec();
     }
@@ -64,7 +84,7 @@ fn apply(boot: &mut BootConfig, options: &RunOptions, manifest: &Manifest) {
         *first = name.as_bytes().to_vec();
     }
     boot.envp.extend(manifest.env.iter().map(|entry| entry.as_bytes().to_vec()));
-    if let Some(dir) = manifest.start_dir.as_ref().filter(|_| options.cwd.is_none()) {
+    if let Some(dir) = manifest.start_dir.as_ref().filter(|_| !has_cwd) {
         boot.cwd = dir.as_bytes().to_vec();
         boot.cwd_asked = true;
     }
@@ -74,10 +94,10 @@ fn apply(boot: &mut BootConfig, options: &RunOptions, manifest: &Manifest) {
 }
 
 /// A program that comes with Janua, as a file inside. An error has the exit code.
-fn own_program(options: &RunOptions, name: &[u8]) -> Result<BootText, (u8, String)> {
+fn own_program(name: &[u8], kept: bool) -> Result<BootText, (u8, String)> {
     let name = OsStr::from_bytes(name);
     let shown = name.to_string_lossy();
-    if matches!(options.root, Root::Writable(_)) {
+    if kept {
         return Err((
             125,
             format!(

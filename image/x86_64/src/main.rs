@@ -1,7 +1,7 @@
 //! The x86_64 kernel image: joins the bare machine, its gates and the personalities.
 //!
 //! The loader brings one module besides the kernel, which shows by how it begins whose it is: the configuration of the personality
-//! `invasive`, with the application; that of `l4v2`, with its modules; or that of `linux` and the file tree, as [`archive`] has them.
+//! `invasive`, with the application; that of `l4v2`, with its modules; or that of `linux` or `pal` and the file tree, as [`archive`] has them.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
@@ -22,6 +22,8 @@ use janua_personality_invasive::system::Direct;
 use janua_personality_invasive::{Invasive, system, table};
 use janua_personality_l4v2::config as l4;
 use janua_personality_linux::boot::archive;
+use janua_personality_linux::start as linux;
+use janua_personality_pal::config as pal;
 use janua_platform_x86_64::heap::{self, Heap};
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
 use janua_platform_x86_64::report;
@@ -81,11 +83,27 @@ extern "C" fn janua_start() -> ! {
         )),
     };
     machine.set_root(root);
-    let kernel = match janua_personality_linux::start::start(machine, None, config, Some(ext4::mount), Some(&Rings)) {
+    if pal::Config::is_one(config) {
+        picoprocesses(machine, config);
+    }
+    let kernel = match linux::start(machine, None, config, Some(ext4::mount), Some(&Rings)) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
-    machine.serve(move || janua_personality_linux::start::serve(&kernel, 0, Vec::new()))
+    machine.serve(move || linux::serve(&kernel, 0, Vec::new()))
+}
+
+/// Goes on with the personality `pal`, which is that of `linux` with other calls.
+fn picoprocesses(machine: &'static BareMachine, config: &[u8]) -> ! {
+    use janua_personality_pal::start::{serve, start};
+    let (kernel, system) = match start(machine, None, config, Some(ext4::mount)) {
+        Ok(made) => made,
+        Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
+    };
+    machine.serve(move || {
+        serve(&kernel, &system);
+        linux::serve(&kernel, 0, Vec::new())
+    })
 }
 
 /// What programs call by address, by number: functions of calls that return at once; for others, and where all are to be counted,

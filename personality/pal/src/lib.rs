@@ -26,4 +26,5 @@ mod thread;
 mod uri;
 
 pub use janua_personality_linux::{Kernel, Linux, Thread};
+pub use janua_personality_outside::pal as config;
 pub use state::System;

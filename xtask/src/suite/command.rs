@@ -198,6 +198,8 @@ const CASES: &[Case] = &[
     case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "tasks", "scale", "Examples:"]), &[]),
     case("bench-list", &["bench", "calls", "--list"], 0, Holds(&["fork-exec-wait", "memory-100"]), &[]),
     case("bench-tasks-list", &["bench", "tasks", "--list"], 0, Holds(&["task0-memory", "task5-disk"]), &[]),
+    case("bench-events-list", &["bench", "events", "--list"], 0, Holds(&["delay-100000", "wake-64"]), &[]),
+    case("bench-events-unknown-row", &["bench", "events", "--only", "wake-3"], 125, Is(""), &["wake-3", "--list"]),
     case("bench-no-such-task", &["bench", "tasks", "--only", "10"], 2, Is(""), &["10"]),
     case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 2, Is(""), &["--rounds"]),
     case("bench-unknown-gate", &["bench", "gates", "--gate", "gateway"], 125, Is(""), &["gateway", "sud"]),
