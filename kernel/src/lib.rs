@@ -32,6 +32,6 @@ pub use queue::Queue;
 pub use table::{Row, Run, Support, Table};
 pub use task::{Before, Kernel, Personality, Task, Trapped};
 pub use thread::{Seat, Thread};
-pub use user::{UserPtr, UserSlice, UserStr};
+pub use user::{PathRoom, UserPtr, UserSlice, UserStr};
 
 pub use janua_abi::linux::{Errno, Result};

@@ -147,6 +147,28 @@ pub struct UserStr(pub usize);
 
 pub use janua_abi::linux::fcntl::PATH_MAX;
 
+/// Bytes of a path that needs no allocation, its NUL included.
+const SHORT: usize = 128;
+
+/// Room for a path that is copied in.
+pub struct PathRoom {
+    short: [u8; SHORT],
+    long: Vec<u8>,
+}
+
+impl PathRoom {
+    #[inline]
+    pub const fn new() -> PathRoom {
+        PathRoom { short: [0; SHORT], long: Vec::new() }
+    }
+}
+
+impl Default for PathRoom {
+    fn default() -> PathRoom {
+        PathRoom::new()
+    }
+}
+
 impl UserStr {
     pub fn is_null(self) -> bool {
         self.0 == 0
@@ -157,10 +179,22 @@ impl UserStr {
         self.read(mem, PATH_MAX, Errno::ENAMETOOLONG)
     }
 
+    /// The same without an allocation for a short one: into the room.
+    #[inline]
+    pub fn path_in<'r>(self, mem: &dyn UserMemory, room: &'r mut PathRoom) -> Result<&'r [u8]> {
+        match mem.copy_str(&mut room.short, self.0).map_err(|_| Errno::EFAULT)? {
+            Some(len) => Ok(&room.short[..len]),
+            None => {
+                room.long = self.path(mem)?;
+                Ok(&room.long)
+            }
+        }
+    }
+
     /// Copies a string of fewer than `most` bytes in, without its NUL; `too_long` when there is no NUL in that many.
     pub fn read(self, mem: &dyn UserMemory, most: usize, too_long: Errno) -> Result<Vec<u8>> {
         // Most strings are short: try a little first, so that short ones cost one small copy.
-        let mut size = most.min(128);
+        let mut size = most.min(SHORT);
         loop {
             let mut bytes = vec![0; size];
             match mem.copy_str(&mut bytes, self.0).map_err(|_| Errno::EFAULT)? {

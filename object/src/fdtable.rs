@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
@@ -61,6 +62,8 @@ fn range(table: &Table, first: u32, last: u32) -> Option<core::ops::Range<usize>
 #[derive(Default)]
 pub struct FdTable {
     table: Mutex<Table>,
+    /// How many slots there are: for who looks without the lock.
+    slots: AtomicUsize,
 }
 
 impl FdTable {
@@ -77,10 +80,22 @@ impl FdTable {
         }
     }
 
+    fn take_number(&self, table: &mut Table, from: usize, limit: u64) -> Result<usize> {
+        let at = table.take_number(from, limit)?;
+        self.slots.store(table.slots.len(), Ordering::Relaxed);
+        Ok(at)
+    }
+
+    /// Whether there is a free number below `limit` for certain, unless others take it. It is not sure where a number near the limit is or was taken.
+    #[inline]
+    pub fn has_room(&self, limit: u64) -> bool {
+        (self.slots.load(Ordering::Relaxed) as u64) < limit
+    }
+
     /// Installs a file at the lowest free descriptor from `from` on. EMFILE at `limit` (RLIMIT_NOFILE).
     pub fn install(&self, file: Arc<OpenFile>, from: usize, cloexec: bool, limit: u64) -> Result<Fd> {
         let mut table = self.table.lock();
-        let at = table.take_number(from, limit)?;
+        let at = self.take_number(&mut table, from, limit)?;
         table.slots[at] = Some(Slot { file, cloexec });
         Ok(Fd(at as i32))
     }
@@ -88,7 +103,7 @@ impl FdTable {
     /// Sets the lowest free number aside, for a call that must not act before it is sure of one. EMFILE at `limit`.
     pub fn reserve(self: &Arc<Self>, limit: u64) -> Result<Reserved> {
         let mut table = self.table.lock();
-        let at = table.take_number(0, limit)?;
+        let at = self.take_number(&mut table, 0, limit)?;
         table.reserved.push(at);
         Ok(Reserved { table: self.clone(), at: Some(at) })
     }
@@ -103,6 +118,7 @@ impl FdTable {
         let mut table = self.table.lock();
         if at >= table.slots.len() {
             table.slots.resize(at + 1, None);
+            self.slots.store(table.slots.len(), Ordering::Relaxed);
         }
         if table.reserved.contains(&at) {
             return Err(Errno::EBUSY);
@@ -165,7 +181,7 @@ impl FdTable {
         // What calls of this process have set aside is free there.
         let first_free = table.reserved.iter().copied().fold(table.first_free, usize::min);
         let copy = Table { slots: table.slots.clone(), first_free, reserved: Vec::new() };
-        FdTable { table: Mutex::new(copy) }
+        FdTable { slots: AtomicUsize::new(copy.slots.len()), table: Mutex::new(copy) }
     }
 
     /// Takes out what exec closes.

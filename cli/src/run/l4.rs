@@ -24,7 +24,7 @@ const USUAL: u64 = 512 << 20;
 /// The image, or what would make it.
 pub fn image() -> Result<&'static [u8], String> {
     if IMAGE.is_empty() {
-        return Err("this janua was built without the kernel image of the personality `l4v2`\n       `./janua build` builds one that has it".into());
+        return Err("this janua was built without the kernel image of the personality `l4v2`\n       in the source tree, ./janua build builds one that has it; then copy target/release/janua anew".into());
     }
     Ok(IMAGE)
 }

@@ -26,7 +26,7 @@ const PLACE: &str = "/pal";
 pub fn image() -> Result<&'static [u8], String> {
     if IMAGE.is_empty() {
         return Err(
-            "this janua was built without the kernel image of the personality `pal`\n       `./janua build` builds one that has it"
+            "this janua was built without the kernel image of the personality `pal`\n       in the source tree, ./janua build builds one that has it; then copy target/release/janua anew"
                 .into(),
         );
     }

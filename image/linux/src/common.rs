@@ -1,4 +1,4 @@
-//! What both kernel images for Linux have: their heap, how they begin, and how they end when nothing else is left to be done.
+//! What all kernel images for Linux have: their heap, how they begin, and how they end when nothing else is left to be done.
 
 use alloc::string::String;
 use alloc::vec::Vec;

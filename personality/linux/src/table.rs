@@ -41,7 +41,7 @@ with_generic! {
     pub static ROWS for Linux, SigInfo = SigInfo, TimeSpec = TimeSpec;
     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, fs, Full;
     1 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, fs, Full;
-    2 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, fs, Partial("O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
+    2 open(path: UserStr, flags: OpenFlags, mode: Mode) => seat fs::open::open, fs, Partial("O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
     3 close(fd: Fd) => plain fs::fd::close, fs, Full;
     4 stat(path: UserStr, out: UserPtr<Stat>) => plain fs::stat::stat, fs, Full;
     5 fstat(fd: Fd, out: UserPtr<Stat>) => plain fs::stat::fstat, fs, Full;
@@ -124,7 +124,7 @@ with_generic! {
     82 rename(old: UserStr, new: UserStr) => plain fs::names::rename, fs, Full;
     83 mkdir(path: UserStr, mode: Mode) => plain fs::names::mkdir, fs, Full;
     84 rmdir(path: UserStr) => plain fs::names::rmdir, fs, Full;
-    85 creat(path: UserStr, mode: Mode) => wait fs::open::creat, fs, Full;
+    85 creat(path: UserStr, mode: Mode) => seat fs::open::creat, fs, Full;
     86 link(old: UserStr, new: UserStr) => plain fs::names::link, fs, Full;
     87 unlink(path: UserStr) => plain fs::names::unlink, fs, Full;
     88 symlink(target: UserStr, path: UserStr) => plain fs::names::symlink, fs, Full;
@@ -296,7 +296,7 @@ with_generic! {
     254 inotify_add_watch(fd: Fd, path: UserStr, mask: fs::inotify::WatchMask) => plain fs::inotify::inotify_add_watch, fs, Full;
     255 inotify_rm_watch(fd: Fd, wd: i32) => plain fs::inotify::inotify_rm_watch, fs, Full;
     256 migrate_pages() => missing, home, Missing("memory nodes are the host's affair");
-    257 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, fs, Partial("as open");
+    257 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => seat fs::open::openat_now, fs, Partial("as open");
     258 mkdirat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::names::mkdirat, fs, Full;
     259 mknodat(dir: DirFd, path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknodat, fs, Full;
     260 fchownat(dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) => plain fs::attr::fchownat, fs, Full;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, io, thread};
+use std::{fs, io, iter, thread};
 
 use crate::packages::{self, Need};
 use crate::toolchain::{TARGET, TARGET_SPARC, Toolchain};
@@ -66,13 +66,38 @@ pub fn image() -> Result<Image, String> {
     build("linux", "linux", LINUX_FLAGS)
 }
 
-/// Builds the linux kernel images, at once: while one is linked another can be compiled.
-fn images_linux() -> Result<[Image; 3], String> {
+/// A personality of Linux' platform with a kernel image of its own, which a command can be without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Other {
+    L4v2,
+    Pal,
+}
+
+impl Other {
+    const ALL: [Other; 2] = [Other::L4v2, Other::Pal];
+
+    /// Its image's name behind `janua-`.
+    fn image(self) -> &'static str {
+        match self {
+            Other::L4v2 => "linux-l4",
+            Other::Pal => "linux-pal",
+        }
+    }
+
+    /// Whether somebody has asked for its image before.
+    fn exists(self) -> bool {
+        workspace::target().join("image").join(format!("janua-{}", self.image())).exists()
+    }
+}
+
+/// Builds the linux kernel image and those of other personalities, at once: while one is linked another can be compiled.
+fn images_linux(others: &[Other]) -> Result<Image, String> {
     packages::ensure(Need::Build)?;
-    let images = ["linux", "linux-l4", "linux-pal"];
+    let images: Vec<&str> = iter::once("linux").chain(others.iter().map(|other| other.image())).collect();
     let linked = Linked { platform: "linux", images: &images, flags: LINUX_FLAGS, triple: TARGET, strip: "strip" };
-    build_with(&Toolchain::find()?, &workspace::target().join("image"), profile(), &linked)?;
-    Ok(images.map(|image| linked.image(&workspace::target().join("image"), profile(), image)))
+    let dir = workspace::target().join("image");
+    build_with(&Toolchain::find()?, &dir, profile(), &linked)?;
+    Ok(linked.image(&dir, profile(), "linux"))
 }
 
 /// Builds the linux kernel image of the personality `l4v2`.
@@ -148,9 +173,8 @@ fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<
         flags.push(COPIES);
     }
     let mut cargo = toolchain.cargo(&flags);
-    cargo.args(["--package", &format!("janua-image-{platform}")]);
     for image in images {
-        cargo.args(["--bin", &format!("janua-{image}")]);
+        cargo.args(["--package", &format!("janua-image-{image}"), "--bin", &format!("janua-{image}")]);
     }
     cargo.args(["--profile", profile, "--target-dir"]).arg(linked.target(dir));
     process::step(&format!("image-{}", images[0]), &format!("building the {names} kernel image"), &mut cargo)?;
@@ -168,31 +192,47 @@ fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<
 
 /// `build` with these arguments.
 pub fn command(args: &[String]) -> Result<(), String> {
+    // Those that somebody has asked for are kept up to date.
+    let mut others: Vec<Other> = Other::ALL.into_iter().filter(|other| other.exists()).collect();
+    let mut needed = false;
     // The command embeds the images that are there when it is built.
-    match args.first().map(String::as_str) {
-        None => {}
-        Some("--boot") => {
-            image_x86_64()?;
-        }
-        Some("--leon3") => {
-            image_leon3()?;
-            user::build(&user::LEON3)?;
-            image_x86_64()?;
-        }
-        Some(other) => {
-            return Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)"));
+    for arg in args {
+        match arg.as_str() {
+            "--needed" => needed = true,
+            "--l4v2" => others.push(Other::L4v2),
+            "--pal" => others.push(Other::Pal),
+            "--boot" => {
+                image_x86_64()?;
+            }
+            "--leon3" => {
+                image_leon3()?;
+                user::build(&user::LEON3)?;
+                image_x86_64()?;
+            }
+            unknown => {
+                return Err(format!(
+                    "no such option: {unknown} (there are --boot and --leon3: with the images for bare machines; and --needed: without images of \
+                     personalities that nobody has asked for, but with --l4v2 or --pal)"
+                ));
+            }
         }
     }
-    all().map(|_| ())
+    let wanted = Other::ALL.into_iter().filter(|other| !needed || others.contains(other)).collect::<Vec<_>>();
+    build_command(&wanted).map(|_| ())
 }
 
-/// Builds everything; the `janua` command is at [`janua`] then.
+/// Builds everything for Linux; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
-    let [image, l4, pal] = thread::scope(|scope| {
+    build_command(&Other::ALL)
+}
+
+/// Builds the command with the images for Linux' programs and for these personalities.
+fn build_command(others: &[Other]) -> Result<Image, String> {
+    let image = thread::scope(|scope| {
         let beside = (!janua().exists()).then(|| scope.spawn(crates_of_the_command));
-        let images = images_linux();
+        let image = images_linux(others);
         beside.map(|beside| beside.join());
-        images
+        image
     })?;
     // The command embeds them.
     user::build(&user::X86_64)?;
@@ -204,7 +244,10 @@ pub fn all() -> Result<Image, String> {
     let mut cargo = workspace::cargo();
     cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["rustc", "--release", "--package", "janua", "--bin", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
-    cargo.env("JANUA_IMAGE_LINUX_L4", &l4.embedded).env("JANUA_IMAGE_LINUX_PAL", &pal.embedded);
+    for other in others {
+        let name = format!("JANUA_IMAGE_{}", other.image().to_uppercase().replace('-', "_"));
+        cargo.env(name, workspace::target().join("image").join(format!("janua-{}", other.image())));
+    }
     // `janua bench` reports when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());
     cargo.arg("--").args(COMMAND_FLAGS);

@@ -233,6 +233,7 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         ("full-output", full_output),
         ("status-descriptor", status_descriptor),
         ("launcher-refusals", launcher_refusals),
+        ("launcher-images", launcher_images),
         ("line-ends", line_ends),
         ("no-jail-is-said", no_jail_is_said),
         ("a-jail-is-chosen", a_jail_is_chosen),
@@ -491,6 +492,56 @@ fn launcher_refusals() -> Result<(), String> {
         &format!("CARGO_TARGET_DIR=/proc/nothing {root}/janua build"),
         &["cannot write to /proc/nothing", "CARGO_TARGET_DIR="],
     )
+}
+
+/// A tree with the launcher alone, and a compiler and build tool that only write down what they are asked for: the images a build would make are
+/// made. `./janua WORDS` prints with what it builds, if it does.
+const LAUNCHER_ALONE: &str = r#"set -e; d=$(mktemp -d); trap 'rm -rf "$d"' EXIT; cd "$d"
+cp "$ROOT/janua" .; mkdir -p bin target/debug target/release target/image; t=target
+printf '#!/bin/sh\necho cargo 1.99.0\n' >bin/cargo
+cat >$t/debug/janua-build <<'END'
+#!/bin/sh
+echo "build $*" >&2
+cd "$JANUA_ROOT/target"
+for word in "$@"; do
+    case $word in
+        --l4v2) : >image/janua-linux-l4 ;;
+        --pal) : >image/janua-linux-pal ;;
+        --boot) : >image/janua-x86_64 ;;
+        --leon3) : >image/janua-leon3; : >image/janua-x86_64 ;;
+    esac
+done
+printf '#!/bin/sh\n' >release/janua
+END
+chmod +x bin/cargo $t/debug/janua-build; cp bin/cargo bin/cc; : >$t/release/janua; chmod +x $t/release/janua
+export PATH="$d/bin:/usr/bin:/bin"; unset RUSTUP_TOOLCHAIN CARGO_TARGET_DIR
+j() { ./janua "$@"; sleep 0.02; }
+edit() { sleep 0.02; : >source; }
+"#;
+
+/// The launcher builds what is out of date and what is asked for, and nothing else: kernels of other personalities and of bare machines
+/// when they are first wanted, and those of bare machines again when they are older than the sources.
+fn launcher_images() -> Result<(), String> {
+    let script = r"
+j run -- true; j run -- true --personality pal
+j run --personality pal -- x; j run --personality=pal -- x; j run --personality l4v2 --module a
+j bench pingpong
+j boot -- x; j boot -- x; j boot --platform leon3 -- x; j boot -- x; j run -- true
+edit; j run -- true; j boot -- x; j boot --platform leon3 -- x; j run -- true
+edit; j boot --platform=leon3 -- x; j boot -- x; j run --personality pal -- x
+edit; j build; j boot --help; j run -- true
+";
+    let want = "build --needed\nbuild --needed --pal\nbuild --needed --l4v2\n\
+                build --needed --boot\nbuild --needed --leon3\n\
+                build --needed\nbuild --needed --boot\nbuild --needed --leon3\n\
+                build --needed --leon3\n\
+                build \n";
+    let line = format!("ROOT='{}'\n{LAUNCHER_ALONE}{script}", workspace::root().display());
+    let output = call(Command::new("bash").args(["-c", &line]), "")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // How many minutes a first build takes is not the question.
+    let built: String = said.lines().filter(|line| !line.starts_with("janua: ")).map(|line| format!("{line}\n")).collect();
+    if output.status.success() && built == want { Ok(()) } else { Err(format!("it builds:\n{said}\nnot:\n{want}")) }
 }
 
 /// Scripts run in a clone by somebody whose git changes the ends of lines.

@@ -1,17 +1,18 @@
 //! From a descriptor and a string to a place: what all calls on names share.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use janua_abi::linux::stat::at;
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::{PathRoom, UserStr};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::remembered::Asked;
-use janua_object::vfs::{Attr, Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
+use janua_object::vfs::{
+    Attr, Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Trusted, Vfs, Walk, Walked,
+};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -126,18 +127,39 @@ fn cached<R>(
     }
 }
 
-/// Opens a path that exists, if the cache knows what it names.
-pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Option<Result<Arc<OpenFile>>> {
-    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
-    let (vfs, caller) = (vfs(thread), thread.caller());
-    let open = |found| vfs.open_found(&caller, &thread.ext.cred(), found, how);
-    match cached(thread, dir, path, how.flags & flags::O_NOFOLLOW == 0, place, |_, _| None)? {
-        Walked::Done(found) => Some(found.and_then(open)),
-        Walked::Trusted(trusted) => {
-            let opened = vfs.open_trusted(&caller, &thread.ext.cred(), &trusted, path, how);
-            // What went wrong is reported by a walk that asks for each name.
-            opened.ok().map(Ok)
+/// Where the cache has a path lead to, for who opens it.
+pub enum Known {
+    Place(Path),
+    Trusted(Trusted),
+}
+
+impl Known {
+    /// What is there.
+    pub fn kind(&self) -> FileKind {
+        match self {
+            Known::Place(place) => place.dentry.kind(),
+            Known::Trusted(trusted) => trusted.place.dentry.kind(),
         }
+    }
+
+    /// Opens it. `None`: what went wrong is reported by a walk that asks for each name.
+    #[inline]
+    pub fn open(self, thread: &Thread, path: &[u8], how: &OpenHow) -> Option<Result<Arc<OpenFile>>> {
+        let (vfs, caller, cred) = (vfs(thread), thread.caller(), thread.ext.cred());
+        match self {
+            Known::Place(place) => Some(vfs.open_found(&caller, &cred, place, how)),
+            Known::Trusted(trusted) => vfs.open_trusted(&caller, &cred, &trusted, path, how).ok().map(Ok),
+        }
+    }
+}
+
+/// Where a path leads, if the cache knows that; for who opens it with these flags.
+#[inline]
+pub fn known_to_open(thread: &Thread, dir: DirFd, path: &[u8], open: u32) -> Option<Result<Known>> {
+    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    match cached(thread, dir, path, open & flags::O_NOFOLLOW == 0, place, |_, _| None)? {
+        Walked::Done(found) => Some(found.map(Known::Place)),
+        Walked::Trusted(trusted) => Some(Ok(Known::Trusted(trusted))),
         Walked::All(..) | Walked::Beyond(..) => None,
     }
 }
@@ -215,11 +237,12 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
 
 /// The place an *at call with AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH means: with an empty path (or none) the descriptor itself.
 pub fn find_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<Path> {
-    let path = read_path(thread, path, flags.has(at::EMPTY_PATH))?;
+    let mut room = PathRoom::new();
+    let path = read_path(thread, path, flags.has(at::EMPTY_PATH), &mut room)?;
     if path.is_empty() && flags.has(at::EMPTY_PATH) {
         return itself(thread, dir);
     }
-    find(thread, dir, &path, !flags.has(at::SYMLINK_NOFOLLOW))
+    find(thread, dir, path, !flags.has(at::SYMLINK_NOFOLLOW))
 }
 
 /// The place of the descriptor itself.
@@ -231,10 +254,7 @@ pub fn itself(thread: &Thread, dir: DirFd) -> Result<Path> {
     vfs(thread).place_of(&file)
 }
 
-/// Reads a path; with `empty` a null pointer means "" too.
-pub fn read_path(thread: &Thread, path: UserStr, empty: bool) -> Result<Vec<u8>> {
-    if empty && path.is_null() {
-        return Ok(Vec::new());
-    }
-    path.path(thread.user())
+/// Reads a path into the room; with `empty` a null pointer means "" too.
+pub fn read_path<'r>(thread: &Thread, path: UserStr, empty: bool, room: &'r mut PathRoom) -> Result<&'r [u8]> {
+    if empty && path.is_null() { Ok(&[]) } else { path.path_in(thread.user(), room) }
 }

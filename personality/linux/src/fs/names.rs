@@ -148,7 +148,7 @@ pub fn link(thread: &Thread, old: UserStr, new: UserStr) -> Result<()> {
 
 pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: AtFlags) -> Result<()> {
     let flags = flags.check(at_flags::SYMLINK_FOLLOW | at_flags::EMPTY_PATH)?;
-    let old = at::read_path(thread, old, false)?;
+    let old = old.path(thread.user())?;
     let new = new.path(thread.user())?;
     let target = if old.is_empty() && flags.has(at_flags::EMPTY_PATH) {
         if !thread.ext.cred().capable(access::CAP_DAC_READ_SEARCH) {

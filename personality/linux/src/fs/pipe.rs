@@ -60,6 +60,11 @@ pub fn pipe2(thread: &Thread, out: UserPtr<[i32; 2]>, flags: PipeFlags) -> Resul
     })
 }
 
+/// Whether a file is a FIFO whose other side has not been opened yet, which its own opening waits for.
+pub fn waits(file: &OpenFile) -> bool {
+    file.downcast::<PipeEnd>().is_some_and(|end| !file.nonblocking() && !end.peer_arrived())
+}
+
 /// The rest of opening a FIFO: waits for the other side unless the open is non-blocking (fifo(7)). Files of other kinds pass.
 pub async fn opened(thread: &Thread, file: &OpenFile) -> Result<()> {
     let Some(end) = file.downcast::<PipeEnd>() else { return Ok(()) };

@@ -7,7 +7,7 @@ use janua_abi::linux::stat::device;
 use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, statx as bits};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
-use janua_kernel::{UserPtr, UserStr};
+use janua_kernel::{PathRoom, UserPtr, UserStr};
 use janua_object::vfs::access::{self, Who};
 use janua_object::vfs::{Attr, FileKind, MountFlags, Path, Stat as Stated};
 
@@ -43,13 +43,15 @@ fn write_stat(thread: &Thread, out: UserPtr<impl Layout<Stat>>, attr: &Attr) -> 
 }
 
 pub fn stat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
-    let path = path.path(thread.user())?;
-    write_stat(thread, out, &at::stat(thread, CWD, &path, true)?.attr)
+    let mut room = PathRoom::new();
+    let path = path.path_in(thread.user(), &mut room)?;
+    write_stat(thread, out, &at::stat(thread, CWD, path, true)?.attr)
 }
 
 pub fn lstat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
-    let path = path.path(thread.user())?;
-    write_stat(thread, out, &at::stat(thread, CWD, &path, false)?.attr)
+    let mut room = PathRoom::new();
+    let path = path.path_in(thread.user(), &mut room)?;
+    write_stat(thread, out, &at::stat(thread, CWD, path, false)?.attr)
 }
 
 pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
@@ -58,9 +60,10 @@ pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<impl Layout<Stat>>) -> Result
 
 /// What an *at call names; for a file without a name, attributes alone.
 fn stat_at(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<Stated> {
-    let text = at::read_path(thread, path, flags.has(at_flags::EMPTY_PATH))?;
+    let mut room = PathRoom::new();
+    let text = at::read_path(thread, path, flags.has(at_flags::EMPTY_PATH), &mut room)?;
     if !(text.is_empty() && flags.has(at_flags::EMPTY_PATH)) {
-        return at::stat(thread, dir, &text, !flags.has(at_flags::SYMLINK_NOFOLLOW));
+        return at::stat(thread, dir, text, !flags.has(at_flags::SYMLINK_NOFOLLOW));
     }
     let (attr, path) = if dir == CWD {
         let here = at::itself(thread, dir)?;

@@ -6,7 +6,7 @@ use janua_abi::linux::fcntl::{XATTR_CREATE, XATTR_REPLACE};
 use janua_abi::linux::stat::at as at_flag;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
-use janua_kernel::{UserPtr, UserStr};
+use janua_kernel::{PathRoom, UserPtr, UserStr};
 use janua_object::vfs::watch::event;
 use janua_object::vfs::{FileKind, Path, access};
 
@@ -177,10 +177,11 @@ fn by_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Resul
     if !flags.has(at_flag::EMPTY_PATH) || dir == CWD {
         return at::find_flags(thread, dir, path, flags);
     }
-    let path = at::read_path(thread, path, true)?;
+    let mut room = PathRoom::new();
+    let path = at::read_path(thread, path, true, &mut room)?;
     match path.is_empty() {
         true => opened(thread, Fd(dir.0)),
-        false => at::find(thread, dir, &path, !flags.has(at_flag::SYMLINK_NOFOLLOW)),
+        false => at::find(thread, dir, path, !flags.has(at_flag::SYMLINK_NOFOLLOW)),
     }
 }
 

@@ -53,10 +53,10 @@ with_generic! {
     2 fork() => frame_wait task::clone::fork, home, Full;
     3 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, fs, Full;
     4 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, fs, Full;
-    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, fs, Partial("files may be large without O_LARGEFILE; O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
+    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => seat fs::open::open, fs, Partial("files may be large without O_LARGEFILE; O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
     6 close(fd: Fd) => plain fs::fd::close, fs, Full;
     7 waitpid(pid: i32, status: UserPtr<u32>, options: WaitOptions) => wait words::waitpid, task, Full;
-    8 creat(path: UserStr, mode: Mode) => wait fs::open::creat, fs, Full;
+    8 creat(path: UserStr, mode: Mode) => seat fs::open::creat, fs, Full;
     9 link(old: UserStr, new: UserStr) => plain fs::names::link, fs, Full;
     10 unlink(path: UserStr) => plain fs::names::unlink, fs, Full;
     11 execve(pathname: UserStr, argv: UserPtr<u32>, envp: UserPtr<u32>) => wait exec::execve, home, Partial("no file capabilities");
@@ -343,7 +343,7 @@ with_generic! {
     292 inotify_add_watch(fd: Fd, path: UserStr, mask: fs::inotify::WatchMask) => plain fs::inotify::inotify_add_watch, fs, Full;
     293 inotify_rm_watch(fd: Fd, wd: i32) => plain fs::inotify::inotify_rm_watch, fs, Full;
     294 migrate_pages() => missing, home, Missing("memory nodes are the host's affair");
-    295 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, fs, Partial("as open");
+    295 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => seat fs::open::openat_now, fs, Partial("as open");
     296 mkdirat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::names::mkdirat, fs, Full;
     297 mknodat(dir: DirFd, path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknodat, fs, Full;
     298 fchownat(dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) => plain fs::attr::fchownat, fs, Full;

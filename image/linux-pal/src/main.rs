@@ -8,6 +8,7 @@
 extern crate alloc;
 
 #[allow(dead_code, reason = "what refuses requests is for kernels without processes")]
+#[path = "../../linux/src/common.rs"]
 mod common;
 
 use alloc::sync::Arc;

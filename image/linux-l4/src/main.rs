@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+#[path = "../../linux/src/common.rs"]
 mod common;
 
 use janua_gate::l4::Traced;
