@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::model::{Measurement, NATIVE, NOISY, RowResult, Unit};
+use crate::model::{Kind, Measurement, NATIVE, NOISY, RowResult, Unit};
 use crate::stats::Summary;
 
 /// A number of a unit, short: three digits and the unit that suits.
@@ -49,9 +49,13 @@ pub fn best(summary: &Summary, unit: Unit) -> f64 {
     }
 }
 
-fn cell(row: &RowResult, configuration: &str) -> String {
+fn cell(kind: Kind, row: &RowResult, configuration: &str) -> String {
     let Some(summary) = row.under(configuration) else { return "-".into() };
     let figure = amount(best(summary, row.unit), row.unit);
+    if kind == Kind::Tasks && summary.samples > 1 {
+        // Of work that takes long, how much one run is like another is a part of the figure.
+        return format!("{figure:>9} {:>9} ± {:<9}", amount(summary.median, row.unit), amount(summary.deviation, row.unit));
+    }
     if configuration == NATIVE {
         let spread = summary.spread() * 100.0;
         let mark = if spread > NOISY * 100.0 { "~" } else { " " };
@@ -82,14 +86,27 @@ pub fn table(measurement: &Measurement) -> String {
     let pinned = method.pinned.map_or_else(|| "not pinned".to_owned(), |cpu| format!("pinned to processor {cpu}"));
     let _ = writeln!(
         text,
-        "{} rounds of up to {} samples, {pinned}; figures are the best of all, native also median and spread; ratios are best to best\n",
-        method.runs, method.samples
+        "{} rounds of up to {} samples, {pinned}; figures are {}\n",
+        method.runs,
+        method.samples,
+        match measurement.kind {
+            Kind::Tasks => "the best of all, median and standard deviation",
+            _ => "the best of all, native also median and spread; ratios are best to best",
+        }
     );
     let width = measurement.rows.iter().map(|row| row.title.chars().count()).max().unwrap_or(0);
     let columns: Vec<usize> = measurement
         .configurations
         .iter()
-        .map(|c| measurement.rows.iter().map(|row| cell(row, &c.name).chars().count()).max().unwrap_or(0).max(c.name.len()))
+        .map(|c| {
+            measurement
+                .rows
+                .iter()
+                .map(|row| cell(measurement.kind, row, &c.name).chars().count())
+                .max()
+                .unwrap_or(0)
+                .max(c.name.len())
+        })
         .collect();
     let mut group = "";
     for row in &measurement.rows {
@@ -104,7 +121,7 @@ pub fn table(measurement: &Measurement) -> String {
         }
         let _ = write!(text, "{:<width$}", row.title);
         for (configuration, column) in measurement.configurations.iter().zip(&columns) {
-            let _ = write!(text, "   {:<column$}", cell(row, &configuration.name));
+            let _ = write!(text, "   {:<column$}", cell(measurement.kind, row, &configuration.name));
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
@@ -164,5 +181,7 @@ mod tests {
         for word in ["getppid by syscall", "10.0 x", "kvm/none: not built", "int80 under sud/none", "a < b"] {
             assert!(text.contains(word), "{word} is missing in\n{text}");
         }
+        let tasks = table(&Measurement { kind: Kind::Tasks, ..example() });
+        assert!(tasks.contains("1000 ns   1100 ns ± 100 ns") && tasks.contains("standard deviation"), "no spread in\n{tasks}");
     }
 }

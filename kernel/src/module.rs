@@ -185,6 +185,11 @@ impl Module {
         wants
     }
 
+    /// Whether no call waits for its turn here.
+    pub fn is_idle(&self) -> bool {
+        self.executor.queued() == 0
+    }
+
     fn cores_to_spare(&self) -> bool {
         self.machine.cpus() > 1
     }

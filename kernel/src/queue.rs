@@ -5,18 +5,21 @@
 //! thread: it has the thread's memory, and what the personality lends it for the call ([`Personality::lend`]). A signal for the thread does not reach
 //! it; the one flag it ever gets is KILL, when its submission is cancelled.
 //!
-//! The queue and its workers are jobs of one module's executor. The queue's job takes submissions as long as there are workers, and some more
-//! ([`WAITING`]) that wait for one, so that a cancellation is found behind them. Then it sleeps until somebody rings ([`Queue::ring`]): the submitter, a worker that
-//! becomes free, or the gate's clock ([`QueueGate::look_after`]). That no ring is lost is the wake word's affair ([`janua_rt::wake`]): who rings has
-//! left a submission, or room for a completion, before.
+//! The queue and its workers are jobs of one module's executor. The queue's job takes submissions, many at a time: calls that return at once it makes itself, by
+//! one more stand-in, the others as long as there are workers, and some more ([`WAITING`]) that wait for one, so that a cancellation is found behind them. Then
+//! it sleeps until somebody rings ([`Queue::ring`]): the submitter, or a worker that becomes free. That no ring is lost is the wake word's affair
+//! ([`janua_rt::wake`]): who rings has left a submission, or room for a completion, before. A queue that is watched ([`QueueGate::is_watched`]) is looked into
+//! for a while ([`Looks`]) before that.
 //!
 //! Calls that are linked ([`Submission::Call::link`]) wait like others, but for the end of the one before them. That one is known by its serial
 //! number, since it may be over, or with a worker, by the time the next is taken.
 //!
-//! Locks, in this order: a worker's call, held while it is polled; [`Queue::pool`]; [`Queue::side`], held while the gate is asked. [`Queue::close`]
+//! Locks, in this order: [`Queue::front`], held while submissions are taken; a worker's call, held while it is polled; [`Queue::pool`]; [`Queue::side`], held while the gate is asked. [`Queue::close`]
 //! takes each of them after it has shut the side, so that when it returns nobody is in the gate or in a submission, and none will be.
 
+mod batch;
 pub mod home;
+mod looks;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,12 +30,15 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
+use janua_abi::ring;
 use janua_port::Nanos;
 use janua_port::gate::{Completion, NO_CALL, QueueGate, Submission};
 use janua_rt::executor::Ran;
 use janua_rt::slot::Slotted;
 use janua_rt::{Mutex, WaitQueue, wake};
 
+use self::batch::{BATCH, Batch};
+use self::looks::Looks;
 use crate::module::{Away, Module, Remote};
 use crate::place::Place;
 use crate::table::{Row, Run, Words};
@@ -46,6 +52,9 @@ pub const MOST: usize = 256;
 /// Most calls that have been taken and wait for a worker.
 const WAITING: usize = 64;
 
+/// Looks of the job into a watched queue before it lets the executor see to others.
+const LOOKS: usize = 16;
+
 /// A queue of one thread's.
 pub struct Queue<P: Personality> {
     kernel: Arc<Kernel<P>>,
@@ -54,10 +63,19 @@ pub struct Queue<P: Personality> {
     module: Arc<Module>,
     wake: Arc<WakeState>,
     workers: Box<[Arc<Worker<P>>]>,
+    front: Mutex<Front<P>>,
     pool: Mutex<Pool>,
     side: Mutex<Side>,
     /// Woken when a completion has been posted, or the queue closed.
     posted: WaitQueue,
+}
+
+/// What the queue's job has to itself.
+struct Front<P: Personality> {
+    batch: Batch<P>,
+    /// Who makes calls that return at once.
+    stand_in: Pin<Box<Slotted<Thread<P>>>>,
+    looks: Looks,
 }
 
 /// Which workers are taken.
@@ -147,17 +165,26 @@ struct Link {
 /// The gate's side of a queue.
 struct Side {
     gate: Option<Arc<dyn QueueGate>>,
-    /// Completions there was no room for, oldest first. Nothing is taken while there are any: never more than have been taken by then.
-    unposted: VecDeque<Completion>,
+    /// Completions that have not been posted, oldest first. Nothing is taken while there are any: never more than have been taken by then.
+    unposted: VecDeque<ring::Completion>,
 }
 
 impl Side {
-    /// Offers the gate the completions that are kept, as long as there is room.
-    fn flush(&mut self) {
-        let Some(gate) = &self.gate else { return };
-        while self.unposted.front().is_some_and(|first| gate.complete(*first)) {
-            self.unposted.pop_front();
+    /// Offers the gate the completions that are kept, as long as there is room: whether there was.
+    fn flush(&mut self) -> bool {
+        let kept = self.unposted.len();
+        let Some(gate) = self.gate.as_ref().filter(|_| kept > 0) else { return false };
+        gate.look();
+        loop {
+            let first = self.unposted.as_slices().0;
+            let (offered, posted) = (first.len(), gate.complete_some(first));
+            self.unposted.drain(..posted);
+            if posted < offered || self.unposted.is_empty() {
+                break;
+            }
         }
+        gate.settle();
+        self.unposted.len() < kept
     }
 }
 
@@ -195,6 +222,13 @@ impl<P: Personality> Seat<P> {
             let state = P::stand_in(self).ok_or(Errno::ENOSYS)?;
             stand_ins.push(Thread::stand_in(self, state).ok_or(Errno::ESRCH)?);
         }
+        let modules = &self.kernel.modules;
+        let state = P::stand_in(self).ok_or(Errno::ENOSYS)?;
+        let front = Front {
+            batch: Batch::new(&self.kernel.table, |row| modules.takes_queued(row.place)),
+            stand_in: Box::pin(Slotted::new(Thread::stand_in(self, state).ok_or(Errno::ESRCH)?)),
+            looks: Looks::new(),
+        };
         let queue = Arc::new_cyclic(|queue: &Weak<Queue<P>>| {
             let worker = |(at, thread)| {
                 let stand_in = Box::pin(Slotted::new(thread));
@@ -207,8 +241,9 @@ impl<P: Personality> Seat<P> {
                 module,
                 wake: Arc::new(WakeState::new(self.kernel.machine)),
                 workers: stand_ins.into_iter().enumerate().map(worker).collect(),
+                front: Mutex::new(front),
                 pool: Mutex::new(Pool::new(workers)),
-                side: Mutex::new(Side { gate: Some(gate), unposted: VecDeque::with_capacity(workers + WAITING + 1) }),
+                side: Mutex::new(Side { gate: Some(gate), unposted: VecDeque::with_capacity(workers + WAITING + BATCH) }),
                 posted: WaitQueue::new(),
             }
         });
@@ -255,6 +290,8 @@ impl<P: Personality> Queue<P> {
             side.gate.take()
         };
         drop(gate);
+        // Whoever takes submissions is done with what it had taken by then.
+        drop(self.front.lock());
         self.pool.lock().waiting.clear();
         for worker in &self.workers {
             worker.end();
@@ -264,22 +301,65 @@ impl<P: Personality> Queue<P> {
         self.ring();
     }
 
-    /// Takes the next submission, if there is one and room for its end: whether there may be more.
-    fn take_next(&self) -> bool {
-        if self.pool.lock().waiting.len() == WAITING {
-            return false;
-        }
-        let submission = {
+    /// Takes some submissions, if there are any and room for their ends, and makes or begins their calls: whether there were.
+    fn take_some(&self, front: &mut Front<P>) -> bool {
+        front.batch.learn(&self.kernel.table);
+        let room = WAITING - self.pool.lock().waiting.len();
+        let count = {
             let side = self.side.lock();
-            if side.unposted.is_empty() { side.gate.as_ref().and_then(|gate| gate.take()) } else { None }
+            let Some(gate) = side.gate.as_ref().filter(|_| side.unposted.is_empty()) else { return false };
+            gate.look();
+            let count = front.batch.take(&**gate, room);
+            if count > 0 {
+                // Their places are free, whenever their calls end.
+                gate.settle();
+            }
+            count
         };
+        let mut at = 0;
+        while at < count {
+            let made = self.make(front, at, count);
+            if made == at {
+                self.submit(Submission::of(front.batch.entry(at)));
+            }
+            at = made.max(at + 1);
+        }
+        self.post_all(&mut front.batch.done);
+        count > 0
+    }
+
+    /// Makes the calls of entries from `first` on, up to the first that has to be begun by a worker: where that is.
+    fn make(&self, front: &mut Front<P>, first: usize, count: usize) -> usize {
+        let Front { batch, stand_in, .. } = front;
+        if !batch.is_plain(first) || self.is_seen() || self.pool.lock().open.is_some() {
+            return first;
+        }
+        let Some(row) = self.kernel.table.get(P::number(batch.entry(first).number as usize)) else { return first };
+        let Some(owner) = self.owner.upgrade().filter(|owner| !owner.is_watched()) else { return first };
+        let thread = stand_in.owner();
+        // After they were taken: what the thread has changed before it submitted them is as it is.
+        if P::lend(&owner, thread, row).is_err() {
+            return first;
+        }
+        let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
+        work_for(true);
+        let made = batch.make(stand_in.as_ref(), first, count);
+        work_for(false);
+        P::take_back(thread);
+        made
+    }
+
+    fn is_seen(&self) -> bool {
+        self.kernel.tracer.is_on() || self.kernel.stats.is_on()
+    }
+
+    fn submit(&self, submission: Submission) {
         match submission {
-            None => return false,
-            Some(Submission::Cancel { of, tag }) => {
+            Submission::Cancel { of, tag } => {
                 let result = self.cancel(of).map_or_else(Errno::as_result, |()| 0);
                 self.post(Completion { tag, result });
             }
-            Some(Submission::Call { number, words, tag, link }) => {
+            Submission::Call { number, words, tag, link } => {
                 let kept = self.pool.lock().push(number, words, tag, link);
                 match kept {
                     true => self.begin_waiting(),
@@ -287,7 +367,6 @@ impl<P: Personality> Queue<P> {
                 }
             }
         }
-        true
     }
 
     /// Begins calls that wait for a worker, while there are workers.
@@ -338,7 +417,7 @@ impl<P: Personality> Queue<P> {
         }
         P::lend(&owner, thread, row)?;
         self.pool.lock().tags[at] = Some(tag);
-        let watched = self.kernel.tracer.is_on() || self.kernel.stats.is_on();
+        let watched = self.is_seen();
         let started = if watched { self.kernel.machine.clock().monotonic() } else { 0 };
         if watched {
             thread.trace_enter(row, words);
@@ -368,12 +447,7 @@ impl<P: Personality> Queue<P> {
 
     /// Offers the completions that were kept to the gate again.
     fn offer(&self) {
-        let posted = {
-            let mut side = self.side.lock();
-            let kept = side.unposted.len();
-            side.flush();
-            side.unposted.len() < kept
-        };
+        let posted = self.side.lock().flush();
         if posted {
             self.posted.wake_all();
         }
@@ -381,15 +455,22 @@ impl<P: Personality> Queue<P> {
 
     /// Hands a completion to the gate, or keeps it.
     fn post(&self, completion: Completion) {
-        {
+        self.post_all(&mut vec![ring::Completion { tag: completion.tag, result: completion.result as i64 }]);
+    }
+
+    /// The same for many, which are taken out.
+    fn post_all(&self, done: &mut Vec<ring::Completion>) {
+        let posted = {
             let mut side = self.side.lock();
-            if side.gate.is_none() {
-                return;
+            if side.gate.is_some() {
+                side.unposted.extend(done.iter());
             }
-            side.unposted.push_back(completion);
-            side.flush();
+            side.flush()
+        };
+        done.clear();
+        if posted {
+            self.posted.wake_all();
         }
-        self.posted.wake_all();
     }
 
     /// A call is over: what is linked to it may begin, or is given up.
@@ -415,23 +496,59 @@ fn cancelled(tag: u64) -> Completion {
     Completion { tag, result: Errno::ECANCELED.as_result() }
 }
 
+impl<P: Personality> Queue<P> {
+    fn is_watched(&self) -> bool {
+        self.side.lock().gate.as_ref().is_some_and(|gate| gate.is_watched())
+    }
+
+    /// By its job, when there was nothing: looks a few times more if nobody else has use for the executor. Whether there is something.
+    fn look_again(&self) -> bool {
+        (0..LOOKS).any(|_| {
+            core::hint::spin_loop();
+            self.module.is_idle() && self.side.lock().gate.as_ref().is_some_and(|gate| gate.look() > 0)
+        })
+    }
+
+    /// When the job is to look into the queue again, which had something or not.
+    fn next_look(&self, looks: &mut Looks, had: bool) -> Option<Nanos> {
+        let is_full = self.pool.lock().waiting.len() == WAITING;
+        let side = self.side.lock();
+        let gate = side.gate.as_ref()?;
+        let now = self.kernel.machine.clock().monotonic();
+        if had {
+            looks.found(now);
+            return Some(now);
+        }
+        if !gate.is_watched() {
+            return None;
+        }
+        // What cannot be taken is no reason to look on: who ends a call rings, and so does the submitter from now on.
+        let is_full = is_full || !side.unposted.is_empty();
+        if looks.go_on(now) {
+            return Some(now);
+        }
+        let left = wake::lie_down(|| gate.rest(), || gate.look() > 0);
+        if left && !is_full { Some(now) } else { None }
+    }
+}
+
 impl<P: Personality> Remote for Queue<P> {
     /// Takes what is in the queue. Not without end: the submissions are in the same executor's queue, and so are others.
     fn run(self: Pin<&Self>) -> Ran {
         let Some(queue) = self.me.upgrade() else { return Ran::Done };
         queue.offer();
         queue.begin_waiting();
-        let mut more = true;
-        for _ in 0..WAITING {
-            more = more && queue.take_next();
+        let front = &mut *queue.front.lock();
+        let mut had = queue.take_some(front);
+        if !had && queue.is_watched() && queue.look_again() {
+            had = queue.take_some(front);
         }
-        let Some(look_after) = queue.side.lock().gate.as_ref().map(|gate| gate.look_after()) else {
+        if queue.side.lock().gate.is_none() {
             wake::finish(&queue.wake.word);
             queue.wake.come_home();
             return Ran::Done;
-        };
-        let after = if more { Some(0) } else { look_after };
-        Ran::Waits(after.map(|after| queue.kernel.machine.clock().monotonic().saturating_add(after)))
+        }
+        Ran::Waits(queue.next_look(&mut front.looks, had))
     }
 
     fn wake(&self) -> &WakeState {

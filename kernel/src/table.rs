@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
@@ -256,6 +256,8 @@ pub struct Table<P: Personality> {
     valid: Box<[AtomicBool]>,
     /// The functions of those rows in force that need no frame.
     plain: Box<PlainCalls>,
+    /// How often a row has come into force or gone out of it.
+    changes: AtomicU32,
 }
 
 impl<P: Personality> Table<P> {
@@ -268,7 +270,14 @@ impl<P: Personality> Table<P> {
             rows,
             valid: rows.iter().map(|_| AtomicBool::new(false)).collect(),
             plain: Box::new([const { AtomicPtr::new(core::ptr::null_mut()) }; PLAIN_CALLS]),
+            changes: AtomicU32::new(0),
         }
+    }
+
+    /// Another one once a row has come into force or gone out of it: for who has made a table of its own from this one.
+    #[inline]
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Puts a row in force. EINVAL for a number without a row or a handler.
@@ -296,6 +305,7 @@ impl<P: Personality> Table<P> {
         {
             word.store(if valid { run as *mut () } else { core::ptr::null_mut() }, Ordering::Release);
         }
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// The functions of those rows in force that need no frame, by number.

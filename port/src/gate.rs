@@ -9,7 +9,6 @@ use janua_abi::ring;
 use janua_arch::Frame;
 
 use crate::UserMemory;
-use crate::clock::Nanos;
 use crate::context::Context;
 use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
@@ -293,11 +292,18 @@ pub trait QueueGate: Send + Sync {
     fn complete(&self, completion: Completion) -> bool;
     /// Completions that user code has not taken yet.
     fn unreaped(&self) -> usize;
-    /// After how long the queue is to be looked into though nobody has asked for it, nanoseconds; `None` where user code always rings.
-    fn look_after(&self) -> Option<Nanos> {
-        None
+    /// Whether the kernel is to look into the queue though nobody has asked for it, until it rests ([`QueueGate::rest`]). False where user code always rings.
+    fn is_watched(&self) -> bool {
+        false
     }
-    /// [`QueueGate::take`] for as many as there are and `into` has room for, in the form that programs write them in: how many.
+    /// From now on user code rings when it submits something, until a submission is taken. What it submits before it can have known is found by a look.
+    fn rest(&self) {}
+    /// Reads what user code has counted, once for all that is taken and posted until the next look: how many submissions there are at most.
+    fn look(&self) -> usize {
+        usize::MAX
+    }
+    /// [`QueueGate::take`] for as many as there are at the last look and `into` has room for, in the form that programs write them in: how many. User code may
+    /// learn of it by [`QueueGate::settle`] alone.
     fn take_some(&self, into: &mut [ring::Submission]) -> usize {
         let mut taken = 0;
         while let Some(place) = into.get_mut(taken)
@@ -308,10 +314,14 @@ pub trait QueueGate: Send + Sync {
         }
         taken
     }
-    /// [`QueueGate::complete`] for as many of these as there is room for: how many.
+    /// [`QueueGate::complete`] for as many of these as there is room for at the last look: how many. User code may learn of it by [`QueueGate::settle`] alone.
     fn complete_some(&self, completions: &[ring::Completion]) -> usize {
         let posted = |one: &&ring::Completion| self.complete(Completion { tag: one.tag, result: one.result as isize });
         completions.iter().take_while(posted).count()
+    }
+    /// Shows user code what has been taken and completed: completions that it had not taken at the last look.
+    fn settle(&self) -> usize {
+        self.unreaped()
     }
 }
 
@@ -319,7 +329,7 @@ pub trait QueueGate: Send + Sync {
 pub trait RingGate: Sync {
     fn id(&self) -> GateId;
     /// A queue in the memory of this thread, which begins at `at` and holds so many submissions and completions. `watched`: a module will look into it
-    /// until there has been nothing for a while ([`QueueGate::look_after`]); otherwise it is looked into when user code asks. EINVAL for numbers that are no powers of two, or too large, or an address
+    /// until there has been nothing for a while ([`QueueGate::rest`]); otherwise it is looked into when user code asks. EINVAL for numbers that are no powers of two, or too large, or an address
     /// that is no multiple of 64; EFAULT where the memory cannot be written.
     fn open(&self, context: Arc<dyn Context>, at: usize, entries: (u32, u32), watched: bool) -> Result<Arc<dyn QueueGate>>;
 }

@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering;
 
 pub use janua_port::drive::{PARKED, QUIET};
 
-use crate::atomic::AtomicU32;
+use crate::atomic::{AtomicU32, fence};
 
 /// Woken since the last poll.
 pub const WOKEN: u32 = 1;
@@ -137,4 +137,12 @@ pub fn finish(word: &AtomicU32) {
 /// By the executor: the call has been polled and waits, and its thread is to go on with it, which polls it first of all.
 pub fn give_back(word: &AtomicU32) {
     word.swap(WOKEN, Ordering::AcqRel);
+}
+/// Who looks for work without being asked stops: `announce` has those who leave work know that they are to ring, and `look` finds what was left by those who did
+/// not know yet. Whether there was something. Who leaves work looks at the announcement after that, with a full fence between.
+pub fn lie_down(announce: impl FnOnce(), look: impl FnOnce() -> bool) -> bool {
+    announce();
+    // One of the two sees the other.
+    fence(Ordering::SeqCst);
+    look()
 }

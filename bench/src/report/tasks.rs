@@ -102,9 +102,9 @@ fn crossover(points: &[(f64, f64)]) -> Option<f64> {
     Some((before.ln() + part * (at.ln() - before.ln())).exp())
 }
 
-/// Means and deviations, and home's multiple.
+/// Least times, medians, means and deviations, and home's multiple.
 fn spread(html: &mut String, measurement: &Measurement) {
-    html.push_str("<table>\n<tr><th>mean ± deviation (multiple of home’s mean)</th>");
+    html.push_str("<table>\n<tr><th>least; median; mean ± deviation (multiple of home’s mean)</th>");
     for name in names(measurement) {
         let _ = write!(html, "<th>{}</th>", escape(&name));
     }
@@ -121,7 +121,9 @@ fn spread(html: &mut String, measurement: &Measurement) {
                 if summary.samples > 1 { format!(" ± {}", amount(summary.deviation, row.unit)) } else { String::new() };
             let multiple =
                 home.filter(|home| *home > 0.0 && name != HOME).map(|home| format!(" ({:.2} x)", summary.mean / home));
-            let _ = write!(html, "<td>{}{deviation}{}</td>", amount(summary.mean, row.unit), multiple.unwrap_or_default());
+            let figure = |value| amount(value, row.unit);
+            let (least, median, mean) = (figure(summary.min), figure(summary.median), figure(summary.mean));
+            let _ = write!(html, "<td>{least}; {median}; {mean}{deviation}{}</td>", multiple.unwrap_or_default());
         }
         html.push_str("</tr>\n");
     }

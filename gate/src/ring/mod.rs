@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_abi::ring::{self, ANNOUNCE, at};
 use janua_port::gate::{Completion, Submission};
-use janua_port::{Context, GateId, Nanos, QueueGate, RingGate};
+use janua_port::{Context, GateId, QueueGate, RingGate};
 use zerocopy::IntoBytes;
 
 /// The gate.
@@ -38,7 +38,7 @@ impl RingGate for Rings {
             taken: AtomicU32::new(0),
             reaped: AtomicU32::new(0),
             posted: AtomicU32::new(0),
-            vain: AtomicU32::new(0),
+            settled: AtomicBool::new(true),
             watched,
             announced: AtomicBool::new(!watched),
         };
@@ -49,8 +49,10 @@ impl RingGate for Rings {
     }
 }
 
-/// How often a module looks into a ring in vain before the program has to announce what it submits: some 100 microseconds.
-const LOOKS: u32 = 250;
+/// Where the program's two counts are, and the kernel's: each pair is one copy.
+const THEIRS: usize = at::SUBMITTED;
+const OURS: usize = at::POSTED;
+const _: () = assert!(at::REAPED == THEIRS + 4 && at::TAKEN == OURS + 8);
 
 /// The rings of a thread. Who asks is the kernel, one thread of its at a time: nothing here needs an order of its own.
 struct Ring {
@@ -63,10 +65,10 @@ struct Ring {
     taken: AtomicU32,
     reaped: AtomicU32,
     posted: AtomicU32,
+    /// The program has been shown the kernel's counts as they are.
+    settled: AtomicBool,
     /// A module looks into it.
     watched: bool,
-    /// Looks in vain since there was something.
-    vain: AtomicU32,
     /// The flags state that the program has to announce what it submits.
     announced: AtomicBool,
 }
@@ -82,47 +84,20 @@ impl Ring {
         let _ = self.context.memory().copy_out(self.at + offset, u64::from(value).as_bytes());
     }
 
-    /// Submissions that wait to be taken.
+    /// Submissions that waited to be taken at the last look: none if that is a number which cannot be.
     fn waiting(&self) -> u32 {
-        let distance = || get(&self.submitted).wrapping_sub(get(&self.taken));
-        if distance() == 0
-            && let Ok(now) = self.context.memory().load_u32(self.at + at::SUBMITTED)
-        {
-            self.submitted.store(now, Ordering::Relaxed);
-        }
-        let waiting = distance();
-        if waiting <= self.submissions {
-            return waiting;
-        }
-        // The program is to have the chance of a better count.
-        self.submitted.store(get(&self.taken), Ordering::Relaxed);
-        0
+        let waiting = get(&self.submitted).wrapping_sub(get(&self.taken));
+        if waiting <= self.submissions { waiting } else { 0 }
     }
 
-    /// Completions there is room for.
-    fn room(&self, wanted: u32) -> u32 {
-        let room = || self.completions.saturating_sub(get(&self.posted).wrapping_sub(get(&self.reaped)));
-        if room() < wanted
-            && let Ok(now) = self.context.memory().load_u32(self.at + at::REAPED)
-        {
-            self.reaped.store(now, Ordering::Relaxed);
-        }
-        room()
-    }
-
-    /// So many entries are copied.
-    fn took(&self, count: u32) {
-        let taken = get(&self.taken).wrapping_add(count);
-        self.taken.store(taken, Ordering::Relaxed);
-        self.store(at::TAKEN, taken);
-        self.vain.store(0, Ordering::Relaxed);
-        if self.watched {
-            self.announce(false);
-        }
+    /// Completions there was room for at the last look.
+    fn room(&self) -> u32 {
+        self.completions.saturating_sub(get(&self.posted).wrapping_sub(get(&self.reaped)))
     }
 
     fn announce(&self, on: bool) {
-        if self.announced.swap(on, Ordering::Relaxed) != on {
+        if self.announced.load(Ordering::Relaxed) != on {
+            self.announced.store(on, Ordering::Relaxed);
             self.store(at::FLAGS, if on { ANNOUNCE as u32 } else { 0 });
         }
     }
@@ -131,36 +106,45 @@ impl Ring {
 impl QueueGate for Ring {
     fn take(&self) -> Option<Submission> {
         let mut one = [ring::Submission::default()];
-        (self.take_some(&mut one) == 1).then(|| Submission::of(&one[0]))
+        self.look();
+        let taken = self.take_some(&mut one) == 1;
+        self.settle();
+        taken.then(|| Submission::of(&one[0]))
     }
 
     fn complete(&self, completion: Completion) -> bool {
-        self.complete_some(&[ring::Completion { tag: completion.tag, result: completion.result as i64 }]) == 1
+        self.look();
+        let posted = self.complete_some(&[ring::Completion { tag: completion.tag, result: completion.result as i64 }]) == 1;
+        self.settle();
+        posted
     }
 
     fn unreaped(&self) -> usize {
-        let posted = get(&self.posted);
-        let reaped = self.context.memory().load_u32(self.at + at::REAPED).unwrap_or(posted);
-        posted.wrapping_sub(reaped).min(self.completions) as usize
+        self.look();
+        self.settle()
     }
 
-    fn look_after(&self) -> Option<Nanos> {
-        if get(&self.vain) < LOOKS {
-            self.vain.fetch_add(1, Ordering::Relaxed);
-            return Some(0);
-        }
-        // The program may have looked at the flags before they are set: what it has submitted by then is found here.
+    fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    fn rest(&self) {
         self.announce(true);
-        if self.waiting() == 0 {
-            return None;
+    }
+
+    #[inline]
+    fn look(&self) -> usize {
+        let mut theirs = [0_u32; 2];
+        if self.context.memory().copy_in(theirs.as_mut_bytes(), self.at + THEIRS).is_ok() {
+            self.submitted.store(theirs[0], Ordering::Relaxed);
+            self.reaped.store(theirs[1], Ordering::Relaxed);
         }
-        self.announce(false);
-        self.vain.store(0, Ordering::Relaxed);
-        Some(0)
+        self.waiting() as usize
     }
 
     fn take_some(&self, into: &mut [ring::Submission]) -> usize {
-        let first = get(&self.taken) & (self.submissions - 1);
+        let taken = get(&self.taken);
+        let first = taken & (self.submissions - 1);
         // As far as they are contiguous.
         let count = (self.waiting().min(self.submissions - first) as usize).min(into.len());
         if count == 0 {
@@ -170,12 +154,16 @@ impl QueueGate for Ring {
         if self.context.memory().copy_in(into[..count].as_mut_bytes(), at).is_err() {
             return 0;
         }
-        self.took(count as u32);
+        self.taken.store(taken.wrapping_add(count as u32), Ordering::Relaxed);
+        self.settled.store(false, Ordering::Relaxed);
+        if self.watched {
+            self.announce(false);
+        }
         count
     }
 
     fn complete_some(&self, completions: &[ring::Completion]) -> usize {
-        let count = (self.room(completions.len() as u32) as usize).min(completions.len());
+        let count = (self.room() as usize).min(completions.len());
         let start = self.at + ring::bytes(self.submissions, 0);
         let first = get(&self.posted);
         let mut done = 0;
@@ -188,12 +176,21 @@ impl QueueGate for Ring {
             done += next;
         }
         if count > 0 {
-            // The count last, so that who reads it finds the entries.
-            let posted = first.wrapping_add(count as u32);
-            self.posted.store(posted, Ordering::Relaxed);
-            self.store(at::POSTED, posted);
+            self.posted.store(first.wrapping_add(count as u32), Ordering::Relaxed);
+            self.settled.store(false, Ordering::Relaxed);
         }
         count
+    }
+
+    fn settle(&self) -> usize {
+        let posted = get(&self.posted);
+        if !self.settled.load(Ordering::Relaxed) {
+            self.settled.store(true, Ordering::Relaxed);
+            // Each in one step, and after what they count, so that who reads them finds it. A program without the memory has no use for them.
+            let ours = [u64::from(posted), u64::from(get(&self.taken))];
+            let _ = self.context.memory().copy_out(self.at + OURS, ours.as_bytes());
+        }
+        posted.wrapping_sub(get(&self.reaped)).min(self.completions) as usize
     }
 }
 

@@ -4,10 +4,10 @@
 //! slot of its own, made when one is needed; to handlers it is the calling thread, as the stand-ins of [`super::Queue`] are. A helper whose call waits is polled again
 //! when that has been woken and the thread asks again, or waits for completions.
 //!
-//! All of it is behind one lock, which only the thread itself takes. What others do is to leave a helper's number in [`HomeQueue::woken`].
+//! All of it is the thread's own, which has it behind a lock that nobody else takes. What others do is to leave a helper's number in [`Woken`].
 
 use alloc::boxed::Box;
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 use alloc::task::Wake;
 use alloc::vec::Vec;
 use core::pin::Pin;
@@ -15,21 +15,17 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
 
 use janua_abi::linux::{Errno, Result};
-use janua_abi::ring::{Completion, Submission as Entry};
 use janua_port::gate::{NO_CALL, QueueGate, Submission};
 use janua_port::{GateId, Nanos};
 use janua_rt::slot::Slotted;
 use janua_rt::{Mutex, WaitQueue};
 
+use super::batch::Batch;
 use super::{Link, MOST, Pool, Taken, WAITING};
-use crate::place::Place;
 use crate::table::{self, CallFn, Row, Run, SeatOf, Words};
 use crate::task::{Kernel, Personality};
 use crate::thread::{Seat, Thread, work};
-use crate::wait::Cut;
-
-/// Entries that are copied at a time.
-const BATCH: usize = 32;
+use crate::wait::PollTable;
 
 /// Batches that are taken before the thread looks at what else it has to do.
 const TURNS: usize = 1024;
@@ -37,31 +33,18 @@ const TURNS: usize = 1024;
 /// A queue of one thread's, whose calls that thread makes.
 pub struct HomeQueue<P: Personality> {
     kernel: Arc<Kernel<P>>,
-    me: Weak<HomeQueue<P>>,
     gate: Arc<dyn QueueGate>,
-    /// By number, whether calls of a row are made from queues.
-    allowed: Box<[bool]>,
-    state: Mutex<State<P>>,
-    /// Helpers whose call has been woken since it was polled.
-    woken: Mutex<Vec<usize>>,
-    /// Woken with them.
-    events: WaitQueue,
-}
-
-struct State<P: Personality> {
-    closed: bool,
-    /// The entries that are being made, copied out of the program's memory.
-    entries: Box<[Entry; BATCH]>,
+    /// No entries are taken while there is no room for ends that have not been posted.
+    batch: Batch<P>,
     pool: Pool,
     helpers: Vec<Option<Helper<P>>>,
-    /// Ends that have not been posted yet, oldest first. No entries are taken while there is no room for them.
-    done: Vec<Completion>,
+    woken: Arc<Woken>,
 }
 
 /// Where one call at a time is made that may wait.
 struct Helper<P: Personality> {
     stand_in: Pin<Box<Slotted<Thread<P>>>>,
-    bell: Arc<Bell<P>>,
+    bell: Arc<Bell>,
     call: Option<Call<P>>,
 }
 
@@ -72,151 +55,130 @@ struct Call<P: Personality> {
     started: Nanos,
 }
 
+/// Helpers whose call has been woken since it was polled.
+#[derive(Default)]
+struct Woken {
+    helpers: Mutex<Vec<usize>>,
+    /// Woken with them.
+    events: WaitQueue,
+}
+
 /// What a helper's call is woken by.
-struct Bell<P: Personality> {
-    queue: Weak<HomeQueue<P>>,
+struct Bell {
+    woken: Arc<Woken>,
     at: usize,
     rung: AtomicBool,
 }
 
-impl<P: Personality> Wake for Bell<P> {
+impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::SeqCst)
-            && let Some(queue) = self.queue.upgrade()
-        {
-            queue.woken.lock().push(self.at);
-            queue.events.wake_all();
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            self.woken.helpers.lock().push(self.at);
+            self.woken.events.wake_all();
         }
     }
 }
 
 impl<P: Personality> HomeQueue<P> {
     /// A queue of this thread's, with so many helpers at most. EINVAL for none or more than [`MOST`], ENOSYS where the personality has no queues.
-    pub fn open(thread: &Thread<P>, gate: Arc<dyn QueueGate>, helpers: usize) -> Result<Arc<HomeQueue<P>>> {
+    pub fn open(thread: &Thread<P>, gate: Arc<dyn QueueGate>, helpers: usize) -> Result<HomeQueue<P>> {
         if helpers == 0 || helpers > MOST {
             return Err(Errno::EINVAL);
         }
         P::stand_in(thread).ok_or(Errno::ENOSYS)?;
-        let may = |row: &'static Row<P>| {
-            matches!(row.run, Run::Plain(_) | Run::Wait(_)) && row.place != Place::Home && P::may_queue(row)
-        };
-        Ok(Arc::new_cyclic(|me| HomeQueue {
+        Ok(HomeQueue {
             kernel: thread.kernel.clone(),
-            me: me.clone(),
             gate,
-            allowed: thread.kernel.table.rows().iter().map(may).collect(),
-            state: Mutex::new(State {
-                closed: false,
-                entries: Box::new([Entry::default(); BATCH]),
-                pool: Pool::new(helpers),
-                helpers: (0..helpers).map(|_| None).collect(),
-                done: Vec::with_capacity(BATCH),
-            }),
-            woken: Mutex::default(),
-            events: WaitQueue::new(),
-        }))
+            batch: Batch::new(&thread.kernel.table, |_| true),
+            pool: Pool::new(helpers),
+            helpers: (0..helpers).map(|_| None).collect(),
+            woken: Arc::default(),
+        })
     }
 
     /// By the thread: makes what has been submitted, and goes on with what has been woken. How many completions are to be taken.
-    pub fn serve(&self, seat: SeatOf<'_, P>) -> usize {
-        let state = &mut *self.state.lock();
-        if !state.closed {
-            self.turn(state, seat);
+    pub fn serve(&mut self, seat: SeatOf<'_, P>) -> usize {
+        self.go_on(seat);
+        self.batch.learn(&self.kernel.table);
+        let mut left = self.gate.look();
+        for turn in 0..TURNS {
+            let room = WAITING.saturating_sub(self.pool.waiting.len());
+            if !self.flush() || left == 0 || (turn > 0 && !seat.get_ref().owner().goes_on()) {
+                break;
+            }
+            let count = self.batch.take(&*self.gate, room);
+            if count == 0 {
+                break;
+            }
+            left -= count;
+            self.make(seat, count);
         }
-        self.gate.unreaped()
+        self.flush();
+        self.gate.settle()
     }
 
-    /// By the thread: serves until so many completions are there to be taken; how many are.
-    pub async fn wait(&self, thread: &Thread<P>, seat: &Seat<P>, least: usize, deadline: Option<Nanos>) -> Result<usize, Cut> {
-        let step = |table: Option<&mut crate::wait::PollTable>| {
-            if let Some(table) = table {
-                table.add(&self.events);
-            }
-            let unreaped = self.serve(seat.slotted.as_ref());
-            let state = self.state.lock();
-            if unreaped >= least || state.closed {
-                return Some(unreaped);
-            }
-            if let Some(next) = state.next() {
-                thread.wake_at(next);
-            }
-            None
-        };
-        thread.wait_polling(deadline, step).await
+    /// By the thread, as a step of [`Thread::wait_polling`]: serves. How many completions are to be taken, when they are so many.
+    pub fn step(&mut self, seat: &Seat<P>, least: usize, table: Option<&mut PollTable>) -> Option<usize> {
+        if let Some(table) = table {
+            table.add(&self.woken.events);
+        }
+        let unreaped = self.serve(seat.slotted.as_ref());
+        if unreaped >= least {
+            return Some(unreaped);
+        }
+        if let Some(next) = self.next() {
+            seat.wake_at(next);
+        }
+        None
     }
 
     /// By the thread: ends the queue with all its calls; one that waits is interrupted, and dropped if it waits on. They have no completions.
-    pub fn close(&self) {
-        let state = &mut *self.state.lock();
-        state.closed = true;
-        state.pool.waiting.clear();
-        for at in 0..state.helpers.len() {
-            let _ = self.interrupt(state, at);
-            let Some(helper) = &mut state.helpers[at] else { continue };
+    pub fn close(mut self) {
+        self.pool.waiting.clear();
+        for at in 0..self.helpers.len() {
+            let _ = self.interrupt(at);
+            let Some(helper) = &mut self.helpers[at] else { continue };
             if helper.call.take().is_some() {
                 helper.stand_in.as_ref().clear();
                 P::take_back(helper.stand_in.owner());
             }
         }
-        state.helpers.clear();
-        state.done.clear();
-        self.events.wake_all();
-    }
-
-    fn turn(&self, state: &mut State<P>, seat: SeatOf<'_, P>) {
-        self.go_on(state, seat);
-        for _ in 0..TURNS {
-            if !self.flush(state) {
-                return;
-            }
-            let room = BATCH.min(WAITING.saturating_sub(state.pool.waiting.len()));
-            let count = self.gate.take_some(&mut state.entries[..room]);
-            if count == 0 {
-                return;
-            }
-            self.make(state, seat, count);
-            if !seat.get_ref().owner().goes_on() {
-                break;
-            }
-        }
-        self.flush(state);
     }
 
     /// Posts what is over. False when there was no room for all of it.
     #[inline]
-    fn flush(&self, state: &mut State<P>) -> bool {
-        if state.done.is_empty() {
+    fn flush(&mut self) -> bool {
+        let done = &mut self.batch.done;
+        if done.is_empty() {
             return true;
         }
-        let posted = self.gate.complete_some(&state.done);
-        if posted == state.done.len() {
-            state.done.clear();
+        let posted = self.gate.complete_some(done);
+        if posted == done.len() {
+            done.clear();
             return true;
         }
-        state.done.drain(..posted);
+        done.drain(..posted);
         false
     }
 
     /// Makes the entries that have been copied.
-    fn make(&self, state: &mut State<P>, seat: SeatOf<'_, P>, count: usize) {
+    #[inline]
+    fn make(&mut self, seat: SeatOf<'_, P>, count: usize) {
         let seen = self.is_seen() || seat.get_ref().owner().is_watched();
-        for at in 0..count {
-            let entry = &state.entries[at];
-            if entry.flags == 0
-                && !seen
-                && state.pool.open.is_none()
-                && let Some(run) = self.plain(entry.number)
-            {
-                if let Poll::Ready(result) = table::call(run, seat, entry.words.map(|word| word as usize)).poll() {
-                    state.done.push(Completion { tag: entry.tag, result: result as i64 });
-                }
-                continue;
+        let mut at = 0;
+        loop {
+            if !seen && self.pool.open.is_none() {
+                at = self.batch.make(seat, at, count);
             }
-            let submission = Submission::of(entry);
-            self.submit(state, seat, submission);
+            if at == count {
+                return;
+            }
+            let submission = Submission::of(self.batch.entry(at));
+            self.submit(seat, submission);
+            at += 1;
         }
     }
 
@@ -224,45 +186,35 @@ impl<P: Personality> HomeQueue<P> {
         self.kernel.tracer.is_on() || self.kernel.stats.is_on()
     }
 
-    /// The function of a row whose calls return at once.
-    #[inline]
-    fn plain(&self, number: u32) -> Option<CallFn<P>> {
-        let row = self.kernel.table.get(P::number(number as usize))?;
-        match row.run {
-            Run::Plain(run) if self.allowed[row.number] => Some(run),
-            _ => None,
-        }
-    }
-
-    fn submit(&self, state: &mut State<P>, seat: SeatOf<'_, P>, submission: Submission) {
+    fn submit(&mut self, seat: SeatOf<'_, P>, submission: Submission) {
         match submission {
             Submission::Cancel { of, tag } => {
-                let result = self.cancel(state, of).map_or_else(Errno::as_result, |()| 0);
-                state.end(tag, result);
-                self.begin_waiting(state, seat);
+                let result = self.cancel(of).map_or_else(Errno::as_result, |()| 0);
+                self.batch.end(tag, result);
+                self.begin_waiting(seat);
             }
-            Submission::Call { number, words, tag, link } => match state.pool.push(number, words, tag, link) {
-                true => self.begin_waiting(state, seat),
-                false => state.cancelled(tag),
+            Submission::Call { number, words, tag, link } => match self.pool.push(number, words, tag, link) {
+                true => self.begin_waiting(seat),
+                false => self.cancelled(tag),
             },
         }
     }
 
     /// Begins calls that wait for a helper, while there are helpers.
-    fn begin_waiting(&self, state: &mut State<P>, seat: SeatOf<'_, P>) {
-        while !state.pool.free.is_empty() {
-            let Some(taken) = state.pool.pop() else { return };
+    fn begin_waiting(&mut self, seat: SeatOf<'_, P>) {
+        while !self.pool.free.is_empty() {
+            let Some(taken) = self.pool.pop() else { return };
             let Taken { tag, link, .. } = taken;
-            match self.begin(state, seat, &taken) {
-                Ok(Poll::Ready(result)) => state.over(tag, link, result, true),
+            match self.begin(seat, &taken) {
+                Ok(Poll::Ready(result)) => self.over(tag, link, result, true),
                 Ok(Poll::Pending) => {}
-                Err(errno) => state.over(tag, link, errno.as_result(), false),
+                Err(errno) => self.over(tag, link, errno.as_result(), false),
             }
         }
     }
 
     /// Begins a call. EXDEV for one that is made by another gate alone, ENOSYS for one that is not there.
-    fn begin(&self, state: &mut State<P>, seat: SeatOf<'_, P>, taken: &Taken) -> Result<Poll<isize>> {
+    fn begin(&mut self, seat: SeatOf<'_, P>, taken: &Taken) -> Result<Poll<isize>> {
         let owner = seat.get_ref().owner();
         if taken.number == NO_CALL {
             return Err(Errno::EINVAL);
@@ -272,18 +224,18 @@ impl<P: Personality> HomeQueue<P> {
             return Err(Errno::ENOSYS);
         }
         // Of a watched thread the personality is to be asked before and after each call.
-        if !self.allowed[row.number] || owner.is_watched() {
+        if !self.batch.may(row) || owner.is_watched() {
             return Err(Errno::EXDEV);
         }
         let started = if self.is_seen() { self.kernel.machine.clock().monotonic() } else { 0 };
         match row.run {
             Run::Plain(run) => Ok(Poll::Ready(plain_seen(row, run, seat, taken.words, started))),
             Run::Wait(run) => {
-                let at = state.pool.free.pop().ok_or(Errno::EAGAIN)?;
-                let begun = self.begin_at(state, at, owner, (row, run), taken, started);
+                let at = self.pool.free.pop().ok_or(Errno::EAGAIN)?;
+                let begun = self.begin_at(at, owner, (row, run), taken, started);
                 match begun {
-                    Ok(Poll::Pending) => state.pool.tags[at] = Some(taken.tag),
-                    _ => state.pool.free.push(at),
+                    Ok(Poll::Pending) => self.pool.tags[at] = Some(taken.tag),
+                    _ => self.pool.free.push(at),
                 }
                 begun
             }
@@ -292,8 +244,7 @@ impl<P: Personality> HomeQueue<P> {
     }
 
     fn begin_at(
-        &self,
-        state: &mut State<P>,
+        &mut self,
         at: usize,
         owner: &Thread<P>,
         (row, run): (&'static Row<P>, CallFn<P>),
@@ -301,7 +252,7 @@ impl<P: Personality> HomeQueue<P> {
         started: Nanos,
     ) -> Result<Poll<isize>> {
         let words = taken.words;
-        let helper = self.helper(state, at, owner)?;
+        let helper = self.helper(at, owner)?;
         let thread = helper.stand_in.owner();
         thread.clear_work(u32::MAX);
         P::lend(owner, thread, row)?;
@@ -321,10 +272,10 @@ impl<P: Personality> HomeQueue<P> {
     }
 
     /// The helper of a number, made if need be.
-    fn helper<'a>(&self, state: &'a mut State<P>, at: usize, owner: &Thread<P>) -> Result<&'a mut Helper<P>> {
-        let place = &mut state.helpers[at];
+    fn helper(&mut self, at: usize, owner: &Thread<P>) -> Result<&mut Helper<P>> {
+        let place = &mut self.helpers[at];
         if place.is_none() {
-            let bell = Arc::new(Bell { queue: self.me.clone(), at, rung: AtomicBool::new(false) });
+            let bell = Arc::new(Bell { woken: self.woken.clone(), at, rung: AtomicBool::new(false) });
             let ext = P::stand_in(owner).ok_or(Errno::ENOSYS)?;
             let thread = Thread::helper(owner, ext, Waker::from(bell.clone())).ok_or(Errno::ESRCH)?;
             thread.gate.store(GateId::Ring.number(), Ordering::Relaxed);
@@ -334,31 +285,35 @@ impl<P: Personality> HomeQueue<P> {
     }
 
     /// Goes on with the calls that have been woken, and with those whose time has come.
-    fn go_on(&self, state: &mut State<P>, seat: SeatOf<'_, P>) {
-        if state.pool.free.len() == state.helpers.len() {
-            return;
+    #[inline]
+    fn go_on(&mut self, seat: SeatOf<'_, P>) {
+        if self.pool.free.len() < self.helpers.len() {
+            self.go_on_with(seat);
         }
-        let woken = core::mem::take(&mut *self.woken.lock());
+    }
+
+    fn go_on_with(&mut self, seat: SeatOf<'_, P>) {
+        let woken = core::mem::take(&mut *self.woken.helpers.lock());
         for at in woken {
-            if let Some(helper) = state.helpers.get(at).and_then(Option::as_ref) {
+            if let Some(helper) = self.helpers.get(at).and_then(Option::as_ref) {
                 helper.bell.rung.store(false, Ordering::SeqCst);
             }
-            self.step(state, at);
+            self.poll(at);
         }
-        if state.next().is_some() {
+        if self.next().is_some() {
             let now = self.kernel.machine.clock().monotonic();
-            for at in 0..state.helpers.len() {
-                if state.deadline(at).is_some_and(|deadline| deadline <= now) {
-                    self.step(state, at);
+            for at in 0..self.helpers.len() {
+                if self.deadline(at).is_some_and(|deadline| deadline <= now) {
+                    self.poll(at);
                 }
             }
         }
-        self.begin_waiting(state, seat);
+        self.begin_waiting(seat);
     }
 
     /// Polls a helper's call.
-    fn step(&self, state: &mut State<P>, at: usize) {
-        let Some(helper) = state.helpers.get_mut(at).and_then(Option::as_mut) else { return };
+    fn poll(&mut self, at: usize) {
+        let Some(helper) = self.helpers.get_mut(at).and_then(Option::as_mut) else { return };
         let Some(Call { row, words, link, started }) = helper.call else { return };
         let thread = helper.stand_in.owner();
         thread.prepare_poll();
@@ -369,30 +324,54 @@ impl<P: Personality> HomeQueue<P> {
         }
         P::take_back(thread);
         helper.call = None;
-        let tag = state.pool.tags[at].take();
-        state.pool.free.push(at);
+        let tag = self.pool.tags[at].take();
+        self.pool.free.push(at);
         if let Some(tag) = tag {
-            state.over(tag, link, end_of::<P>(result), true);
+            self.over(tag, link, end_of::<P>(result), true);
         }
     }
 
     /// Has a call end that waits, if it lets itself be interrupted. ENOENT when it does not wait.
-    fn interrupt(&self, state: &mut State<P>, at: usize) -> Result<()> {
-        let helper = state.helpers.get(at).and_then(Option::as_ref).filter(|helper| helper.call.is_some());
+    fn interrupt(&mut self, at: usize) -> Result<()> {
+        let helper = self.helpers.get(at).and_then(Option::as_ref).filter(|helper| helper.call.is_some());
         helper.ok_or(Errno::ENOENT)?.stand_in.owner().set_work(work::KILL);
-        self.step(state, at);
+        self.poll(at);
         Ok(())
     }
 
     /// Has the submission of this tag end. ENOENT when there is none, or no longer.
-    fn cancel(&self, state: &mut State<P>, tag: u64) -> Result<()> {
-        if let Some(at) = state.pool.waiting.iter().position(|taken| taken.tag == tag) {
-            let link = state.pool.waiting.remove(at).and_then(|taken| taken.link);
-            state.over(tag, link, Errno::ECANCELED.as_result(), false);
+    fn cancel(&mut self, tag: u64) -> Result<()> {
+        if let Some(at) = self.pool.waiting.iter().position(|taken| taken.tag == tag) {
+            let link = self.pool.waiting.remove(at).and_then(|taken| taken.link);
+            self.over(tag, link, Errno::ECANCELED.as_result(), false);
             return Ok(());
         }
-        let at = state.pool.tags.iter().position(|one| *one == Some(tag)).ok_or(Errno::ENOENT)?;
-        self.interrupt(state, at)
+        let at = self.pool.tags.iter().position(|one| *one == Some(tag)).ok_or(Errno::ENOENT)?;
+        self.interrupt(at)
+    }
+
+    fn cancelled(&mut self, tag: u64) {
+        self.batch.end(tag, Errno::ECANCELED.as_result());
+    }
+
+    /// A call is over: what is linked to it may begin, or is given up.
+    fn over(&mut self, tag: u64, link: Option<Link>, result: isize, begun: bool) {
+        self.batch.end(tag, result);
+        if link.is_some() {
+            let goes_on = begun && link.is_some_and(|link| result >= link.least);
+            self.pool.unlink(link, goes_on).into_iter().for_each(|taken| self.cancelled(taken.tag));
+        }
+    }
+
+    /// When a helper's call asks to be polled.
+    fn deadline(&self, at: usize) -> Option<Nanos> {
+        let helper = self.helpers[at].as_ref().filter(|helper| helper.call.is_some())?;
+        helper.stand_in.owner().look_again()
+    }
+
+    /// The earliest of them.
+    fn next(&self) -> Option<Nanos> {
+        (0..self.helpers.len()).filter_map(|at| self.deadline(at)).min()
     }
 }
 
@@ -423,34 +402,4 @@ fn plain_seen<P: Personality>(
 /// Only its cancellation cuts a call short.
 fn end_of<P: Personality>(result: isize) -> isize {
     if P::is_special(result) { Errno::ECANCELED.as_result() } else { result }
-}
-
-impl<P: Personality> State<P> {
-    fn end(&mut self, tag: u64, result: isize) {
-        self.done.push(Completion { tag, result: result as i64 });
-    }
-
-    fn cancelled(&mut self, tag: u64) {
-        self.end(tag, Errno::ECANCELED.as_result());
-    }
-
-    /// A call is over: what is linked to it may begin, or is given up.
-    fn over(&mut self, tag: u64, link: Option<Link>, result: isize, begun: bool) {
-        self.end(tag, result);
-        if link.is_some() {
-            let goes_on = begun && link.is_some_and(|link| result >= link.least);
-            self.pool.unlink(link, goes_on).into_iter().for_each(|taken| self.cancelled(taken.tag));
-        }
-    }
-
-    /// When a helper's call asks to be polled.
-    fn deadline(&self, at: usize) -> Option<Nanos> {
-        let helper = self.helpers[at].as_ref().filter(|helper| helper.call.is_some())?;
-        helper.stand_in.owner().look_again()
-    }
-
-    /// The earliest of them.
-    fn next(&self) -> Option<Nanos> {
-        (0..self.helpers.len()).filter_map(|at| self.deadline(at)).min()
-    }
 }

@@ -3,6 +3,7 @@
 //! A thread has one ring, in its own memory ([`janua_abi::ring`]). Where modules reach that memory one of them looks into it ([`janua_kernel::Queue`]); otherwise the thread
 //! makes what it has submitted when it asks ([`janua_kernel::queue::home`]).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
@@ -10,14 +11,13 @@ use janua_abi::ring;
 use janua_kernel::Queue;
 use janua_kernel::queue::home::HomeQueue;
 use janua_kernel::table::{Answer, OutcomeOf, SeatOf};
-use janua_kernel::wait::Cut;
+use janua_kernel::wait::{Cut, PollTable};
 
 use crate::{Linux, Thread};
 
 /// A thread's ring.
-#[derive(Clone)]
 pub enum Ring {
-    Home(Arc<HomeQueue<Linux>>),
+    Home(Box<HomeQueue<Linux>>),
     Module(Arc<Queue<Linux>>),
 }
 
@@ -44,7 +44,7 @@ pub fn ring_open(thread: &Thread, at: usize, submissions: u32, completions: u32,
         }
     }
     let queue = HomeQueue::open(thread, open(false)?, calls as usize)?;
-    *thread.ring.lock() = Some(Ring::Home(queue));
+    *thread.ring.lock() = Some(Ring::Home(Box::new(queue)));
     Ok(0)
 }
 
@@ -59,34 +59,30 @@ pub fn ring_close(thread: &Thread) -> Result<()> {
 /// By a thread that loses its memory, by its end or for another program, or closes its ring: whether it had one.
 pub fn leave(thread: &Thread) -> bool {
     let ring = thread.ring.lock().take();
-    match &ring {
-        None => {}
+    match ring {
+        None => return false,
         Some(Ring::Home(queue)) => queue.close(),
         // The thread has no other queues.
         Some(Ring::Module(_)) => thread.close_queues(),
     }
-    ring.is_some()
+    true
 }
 
 /// Has what has been submitted made, and waits until at least so many completions can be taken, no longer than `nanos` (0: for ever): how many there are. ENXIO without a
 /// ring; ETIMEDOUT, EINTR.
 pub fn ring_wait(seat: SeatOf<'_, Linux>, least: usize, nanos: u64) -> OutcomeOf {
     let thread = seat.get_ref().owner();
-    let ring = thread.ring.lock().clone();
-    match ring {
-        None => Errno::ENXIO.as_result().into(),
+    match &mut *thread.ring.lock() {
+        None => return Errno::ENXIO.as_result().into(),
         Some(Ring::Home(queue)) => {
             let there = queue.serve(seat);
             if there >= least {
                 return there.word().into();
             }
-            Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
         }
-        Some(Ring::Module(queue)) => {
-            queue.ring();
-            Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
-        }
+        Some(Ring::Module(queue)) => queue.ring(),
     }
+    Thread::begin(seat, wait, [least, nanos as usize, 0, 0, 0, 0])
 }
 
 async fn wait(thread: &Thread, words: [usize; 6]) -> isize {
@@ -94,15 +90,23 @@ async fn wait(thread: &Thread, words: [usize; 6]) -> isize {
 }
 
 async fn waited(thread: &Thread, least: usize, nanos: u64) -> Result<usize> {
-    let ring = thread.ring.lock().clone().ok_or(Errno::ENXIO)?;
+    let module = match &*thread.ring.lock() {
+        None => return Err(Errno::ENXIO),
+        Some(Ring::Home(_)) => None,
+        Some(Ring::Module(queue)) => Some(queue.clone()),
+    };
     let least = least.min(ring::MOST as usize);
     let deadline = (nanos != 0).then(|| thread.machine().clock().monotonic().saturating_add(nanos));
-    let waited = match &ring {
-        Ring::Home(queue) => {
+    let waited = match module {
+        Some(queue) => queue.wait(thread, least, deadline).await,
+        None => {
             let seat = thread.seat().ok_or(Errno::ESRCH)?;
-            queue.wait(thread, &seat, least, deadline).await
+            let step = |table: Option<&mut PollTable>| match &mut *thread.ring.lock() {
+                Some(Ring::Home(queue)) => queue.step(&seat, least, table),
+                _ => Some(0),
+            };
+            thread.wait_polling(deadline, step).await
         }
-        Ring::Module(queue) => queue.wait(thread, least, deadline).await,
     };
     waited.map_err(|cut| if cut == Cut::TimedOut { Errno::ETIMEDOUT } else { Errno::EINTR })
 }

@@ -1,6 +1,7 @@
 //! A thread that waits for the ends of what it has submitted: a queue's ring, its completions and the waiter's wake-up in orders of events that
 //! seeds choose. Nobody spins, so that a wake-up that is lost is a machine where nobody can run.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use janua_abi::linux::{Errno, Result};
@@ -12,6 +13,7 @@ use janua_kernel::{Kernel, Personality, Queue, Table, Task, Trapped};
 use janua_platform_model::program::{CODE, DATA, Program};
 use janua_platform_model::ring::{self, CANCEL, Ring};
 use janua_platform_model::{Model, Outcome, Settings};
+use janua_port::gate::{Completion, QueueGate, Submission};
 use janua_port::outside::over;
 use janua_port::{Backing, Frame, Machine, Prot, Trap};
 use janua_rt::WaitQueue;
@@ -110,8 +112,54 @@ janua_kernel::calls! {
     5 close() => plain close, home, Full;
 }
 
+/// A ring that a module looks into: nobody rings for the guest but when it has been told that it has to.
+struct Watched {
+    ring: Arc<Ring>,
+    rests: AtomicBool,
+    times: AtomicU32,
+}
+
+impl QueueGate for Watched {
+    fn take(&self) -> Option<Submission> {
+        let taken = self.ring.take();
+        if taken.is_some() {
+            self.rests.store(false, Ordering::Relaxed);
+        }
+        taken
+    }
+    fn complete(&self, completion: Completion) -> bool {
+        self.ring.complete(completion)
+    }
+    fn unreaped(&self) -> usize {
+        self.ring.unreaped()
+    }
+    fn is_watched(&self) -> bool {
+        true
+    }
+    fn look(&self) -> usize {
+        let changed = self.ring.has_changed();
+        self.ring.look();
+        usize::from(changed)
+    }
+    fn rest(&self) {
+        self.rests.store(true, Ordering::Relaxed);
+        self.times.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A machine with this program, and its queue with so many workers and so much room for completions.
 fn boot(seed: u64, program: &Program, workers: usize, completions: u64) -> &'static Model {
+    boot_with(seed, program, workers, completions, false).0
+}
+
+/// The same; how often nobody looked any more, if the queue is watched.
+fn boot_with(
+    seed: u64,
+    program: &Program,
+    workers: usize,
+    completions: u64,
+    is_watched: bool,
+) -> (&'static Model, Arc<Watched>) {
     let model = Model::new(Settings { seed, spurious: seed.is_multiple_of(2), ..Settings::default() });
     let table = Table::new(ROWS);
     table.register_all();
@@ -134,11 +182,15 @@ fn boot(seed: u64, program: &Program, workers: usize, completions: u64) -> &'sta
     }
     seat.user().copy_out(CODE as usize, &code).expect("the code is mapped");
     let ring = Ring::new(context, RING as usize, ENTRIES, completions);
-    let queue = seat.open_queue(ring.clone(), workers).expect("a queue");
+    let watched = Arc::new(Watched { ring: ring.clone(), rests: AtomicBool::new(false), times: AtomicU32::new(0) });
+    let gate: Arc<dyn QueueGate> = if is_watched { watched.clone() } else { ring.clone() };
+    let queue = seat.open_queue(gate, workers).expect("a queue");
     assert!(kernel.queue.set(queue.clone()).is_ok());
-    let (modules, watched) = (kernel.clone(), ring.clone());
+    let (modules, seen) = (kernel.clone(), watched.clone());
+    let rings = move || seen.ring.has_changed() && (!is_watched || seen.rests.load(Ordering::Relaxed));
+    let has_to_ring = rings.clone();
     let step = move || {
-        if ring.has_changed() {
+        if has_to_ring() {
             ring.look();
             queue.ring();
         }
@@ -147,8 +199,8 @@ fn boot(seed: u64, program: &Program, workers: usize, completions: u64) -> &'sta
             Turn::Idle(due) => due,
         }
     };
-    model.work(move || modules.modules.is_due() || watched.has_changed(), step);
-    model
+    model.work(move || modules.modules.is_due() || rings(), step);
+    (model, watched)
 }
 
 fn submit(program: Program, n: u64, number: u64, word: u64, tag: u64) -> Program {
@@ -217,5 +269,33 @@ fn who_waits_learns_that_the_queue_is_closed() {
     let program = program.call(OFF, &[42]);
     for seed in SEEDS {
         assert_eq!(boot(seed, &program, 2, 8).run(), Outcome::Off(42), "seed {seed}");
+    }
+}
+
+/// The program submits, waits and goes on: it is found in time each time, so that it need not ring.
+#[test]
+fn a_watched_queue_is_served_unasked() {
+    let rounds = (0..40).fold(Program::new(), |program, n| {
+        let submitted = submit(submit(program, 2 * n, VALUE as u64, n, n), 2 * n + 1, SLEEP as u64, 1000, n);
+        submitted.call(REAP, &[2, 0]).expect(2, 1).store_at(RING + ring::at::REAPED as u64, 2 * n + 2)
+    });
+    let program = rounds.call(OFF, &[42]);
+    for (seed, workers) in SEEDS.take(8).zip([1, 2, 4].into_iter().cycle()) {
+        let (model, gate) = boot_with(seed, &program, workers, ENTRIES, true);
+        assert_eq!((model.run(), gate.times.load(Ordering::Relaxed)), (Outcome::Off(42), 0), "seed {seed}");
+    }
+}
+
+/// Nothing is looked for without end, neither where nothing comes nor where what has come cannot be taken.
+#[test]
+fn nobody_looks_for_ever() {
+    let nothing = submit(Program::new(), 0, FOREVER as u64, 0, 1).call(REAP, &[1, 0]).call(OFF, &[1]);
+    let full =
+        (0..4).fold(Program::new(), |program, n| submit(program, n, VALUE as u64, n, n)).call(REAP, &[2, 0]).call(OFF, &[1]);
+    for seed in SEEDS.take(8) {
+        for (program, completions) in [(&nothing, 8), (&full, 1)] {
+            let (model, gate) = boot_with(seed, program, 2, completions, true);
+            assert_eq!((model.run(), gate.times.load(Ordering::Relaxed)), (Outcome::Idle, 1), "seed {seed}");
+        }
     }
 }
