@@ -290,7 +290,7 @@ impl<P: Personality> Queue<P> {
             side.gate.take()
         };
         drop(gate);
-        // Whoever takes submissions is done with what it had taken by then.
+        // The one that takes submissions is done with what it had taken by then.
         drop(self.front.lock());
         self.pool.lock().waiting.clear();
         for worker in &self.workers {

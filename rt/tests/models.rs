@@ -732,7 +732,7 @@ fn a_channel_whose_acknowledgements_ride_tears_no_line() {
     });
 }
 
-/// Work is left while who looks for it lies down: it is found, or who left it knows that he has to ring.
+/// Work is left while who looks for it goes to sleep: it is found, or who left it knows that he has to ring.
 #[test]
 fn work_is_not_left_to_one_who_has_lain_down() {
     loom::model(|| {

@@ -1,7 +1,7 @@
 //! How long a module looks into a queue in which there is nothing.
 //!
 //! As long as it looks, a submission costs its program a store; once it has stopped, the program must enter the kernel and a sleeping core be woken, some hundred
-//! microseconds. But to look is to burn a processor. So it looks on for as long as a pause between two submissions that was too long last time, and half as long
+//! microseconds. But to look is to burn a processor. So it goes on for as long as a pause between two submissions that was too long last time, and half as long
 //! again: a program that goes on in its own time is waited for. A pause beyond [`MOST`] is not worth that, and shortens the looks.
 
 use janua_port::Nanos;

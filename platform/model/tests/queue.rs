@@ -112,7 +112,7 @@ janua_kernel::calls! {
     5 close() => plain close, home, Full;
 }
 
-/// A ring that a module looks into: nobody rings for the guest but when it has been told that it has to.
+/// A ring that a module looks into: nobody rings for the guest but when the ring says that it has to.
 struct Watched {
     ring: Arc<Ring>,
     rests: AtomicBool,
