@@ -158,7 +158,7 @@ impl Issuer {
         }
     }
 
-    /// Has the thread do something for a ring.
+    /// Has the thread do something for a ring. Wakes nobody else.
     pub fn send(&self, ring: &Ring, job: Job) {
         if ring.shape.has(setup::DEFER_TASKRUN) && !ring.is_closed() {
             ring.later.lock().push_back(job);
@@ -168,7 +168,10 @@ impl Issuer {
             if ring.shape.has(setup::TASKRUN_FLAG) {
                 ring.flag(&ring.shared.from_anywhere(), sq_ring::TASKRUN, true);
             }
-            ring.posted.wake(0);
+            // Others who wait for the ring are woken by the completion: this may be in the midst of a wake-up of theirs.
+            if let Some(owner) = self.owner.upgrade() {
+                owner.remind(false);
+            }
             return;
         }
         self.ready.lock().push_back(job);
@@ -204,6 +207,7 @@ impl Issuer {
             let Some(job) = job else { return };
             self.do_job(thread, job);
         }
+        thread.remind(false);
     }
 
     fn do_job(self: &Arc<Self>, thread: &Thread, job: Job) {
