@@ -190,9 +190,7 @@ impl Call<'_> {
                 continue;
             }
             let file = fd::get(self.thread, Fd(number))?;
-            if file.downcast::<Ring>().is_some() {
-                return Err(Errno::EBADF);
-            }
+            super::resources::check(&file)?;
             files.push(Some(Entry { what: file, tag }));
         }
         let mut resources = self.ring.resources.lock();
