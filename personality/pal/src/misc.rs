@@ -62,6 +62,8 @@ pub fn start(thread: &Thread, out: UserPtr<Start>, upcall: usize, restorer: usiz
         exception::begin(thread, &state)?;
         let bounds = thread.process().mm().ok_or(Errno::ENOMEM)?.bounds();
         let seat = thread.seat().ok_or(Errno::ESRCH)?;
+        let files = thread.files();
+        *state.console.write() = [0, 1, 2].map(|number| files.get(Fd(number)).ok());
         let own = OpenFile::new(Arc::new(PidFd::new(&thread.task, Some(&seat))), O_RDWR, None);
         let block = Start {
             manifest: manifest(thread, &state)?,

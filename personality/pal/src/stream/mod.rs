@@ -54,7 +54,7 @@ pub async fn open(thread: &Thread, uri: UserStr, access: u32, share: u32, create
                 Uri::File(path) => file::open(thread, &state, path, false, how)?,
                 Uri::Dir(path) => file::open(thread, &state, path, true, how)?,
                 Uri::Device(path) => device(thread, &state, path, how)?,
-                Uri::Tty => Console::open(thread, how.access | how.status())?,
+                Uri::Tty => Console::open(&state, how.access | how.status()),
                 Uri::PipePrivate => Stream::private(thread).open(how.status()),
                 Uri::PipeServer(number) => {
                     Server::open(&state.system, thread.machine().clock(), group(&state, *number), how.status())?
