@@ -352,6 +352,9 @@ impl Call<'_> {
         let limited = self.ring.resources.lock().restrictions.is_some();
         self.ring.limited.store(limited, Ordering::SeqCst);
         self.ring.disabled.store(false, Ordering::SeqCst);
+        if self.ring.shape.has(setup::SQPOLL) {
+            super::poller::wake(self.thread, self.ring);
+        }
         Ok(0)
     }
 
