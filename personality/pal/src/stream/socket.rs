@@ -168,10 +168,15 @@ pub async fn accept(thread: &Thread, file: &OpenFile) -> Result<Arc<OpenFile>> {
     Ok(described(thread, connection, how))
 }
 
-/// The next datagram, and who has sent it.
-pub async fn receive(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>) -> Result<(usize, Option<SocketAddr>)> {
+/// The next datagram, and who has sent it. `flags`: 0, or [`PEEK`](janua_abi::linux::net::msg::PEEK).
+pub async fn receive(
+    thread: &Thread,
+    file: &OpenFile,
+    buf: &mut ReadBuf<'_>,
+    flags: u32,
+) -> Result<(usize, Option<SocketAddr>)> {
     let socket = &*object::of_file(file)?.socket;
-    let received = when_ready(thread, (file, socket), Events::READABLE, || socket.receive(buf, 0, true)).await?;
+    let received = when_ready(thread, (file, socket), Events::READABLE, || socket.receive(buf, flags, true)).await?;
     let from = match received.from {
         Some(SockAddr::Inet(from)) => Some(from),
         _ => None,
