@@ -264,10 +264,10 @@ impl Rewriter {
             known.layout.clone()
         };
         let image = layout.and_then(|layout| self.rewrite(file, &layout, copy).ok().flatten()).map(Arc::new);
-        // Somebody may have written to it meanwhile.
+        // Somebody may have written to it meanwhile; then the entry may be that of the new contents.
         let image = image.filter(|_| file.contents() == Some(contents));
         let mut files = self.files.lock();
-        if let Some(known) = files.get_mut(&key) {
+        if let Some(known) = files.get_mut(&key).filter(|known| known.contents == contents) {
             known.making = false;
             known.image = image.clone();
             if image.is_none() {

@@ -361,6 +361,8 @@ impl Epoll {
         if let Some(table) = &mut table {
             table.add(&self.ready.queue);
         }
+        // Files that others have closed meanwhile are released when nothing is locked any more.
+        let mut closed: Vec<OpenFile> = Vec::new();
         let items = self.items.lock();
         self.list_due(&items);
         // As many as are listed now: those that go back to the end are for the next collection.
@@ -372,10 +374,8 @@ impl Epoll {
             }
             let Some(item) = self.ready.pop() else { break };
             let Some(file) = item.file.upgrade() else { continue };
-            if !item.is_open() {
-                continue;
-            }
-            let events = item.ask(caller, &file);
+            let events = if item.is_open() { item.ask(caller, &file) } else { 0 };
+            closed.extend(Arc::into_inner(file));
             if events == 0 {
                 continue;
             }

@@ -62,8 +62,13 @@ pub struct HostFile {
 }
 
 impl HostFile {
-    /// A file over `fd`, which it closes when dropped. Errors are fstat(2)'s.
+    /// A file over `fd`, which it closes when dropped; where there is none, `fd` is closed at once. Errors are fstat(2)'s, and EINVAL for what is of no
+    /// kind that files have (an eventfd, say).
     pub fn new(host: &'static dyn Host, fd: HostFd) -> Result<HostFile> {
+        HostFile::over(host, fd).inspect_err(|_| host.close(fd))
+    }
+
+    fn over(host: &'static dyn Host, fd: HostFd) -> Result<HostFile> {
         let stat = host.stat(fd)?;
         let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EINVAL)?;
         if kind == FileKind::Regular && host.flags(fd)? & flags::O_ACCMODE != flags::O_RDONLY {
@@ -89,8 +94,8 @@ impl HostFile {
     /// An open file over the descriptor, with the access mode and O_APPEND of the description outside. `name`: what that is called there;
     /// empty when it is not known.
     pub fn open(host: &'static dyn Host, fd: HostFd, name: &[u8]) -> Result<Arc<OpenFile>> {
-        let outside = host.flags(fd)?;
         let mut ops = HostFile::new(host, fd)?;
+        let outside = host.flags(fd)?;
         ops.name = (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
         Ok(OpenFile::new(Arc::new(ops), outside & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE, None))
     }
@@ -343,7 +348,7 @@ impl File for HostFile {
         let wait = if self.has_position() { 0 } else { flags::O_NONBLOCK };
         let files = self.files().ok_or(Errno::ENXIO)?;
         let fd = files.open(self.fd, b"", open_flags & keep | wait, 0, 0)?;
-        Ok(Arc::new(HostFile::new(self.host, fd).inspect_err(|_| self.host.close(fd))?))
+        Ok(Arc::new(HostFile::new(self.host, fd)?))
     }
 
     fn attr(&self) -> Result<Attr> {

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::tree::Tree;
-use common::{TestCaller, hosted, root};
+use common::{TestCaller, TestHost, hosted, root};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
+use janua_object::hostfile::HostFile;
 use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
 use janua_port::{Backing, HostFd};
 
@@ -755,4 +756,16 @@ fn who_cannot_take_the_rights_off_a_program_does_not_write_to_it() {
     assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o4777);
     assert_eq!((write(), fs::read(&place).unwrap()), (Ok(1), b"Xelow".to_vec()));
     assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o777);
+}
+
+#[test]
+fn a_descriptor_that_is_no_file_is_closed() {
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    let link = || std::fs::read_link(format!("/proc/self/fd/{fd}")).ok();
+    let before = link();
+    assert!(fd >= 0 && before.is_some());
+    assert_eq!(HostFile::open(&TestHost, HostFd(fd), b"").err(), Some(Errno::EINVAL));
+    // Another test may have the number by now, but none has an eventfd.
+    assert_ne!(link(), before);
 }

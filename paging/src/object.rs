@@ -448,12 +448,18 @@ impl Inner {
     }
 }
 
-/// Takes pages from `first` on (before `end`) out of an object, which stays a user of their frames.
+/// Takes pages from `first` on (before `end`) out of an object, which stays a user of their frames. Its cost is that of what is taken.
 fn take_pages(inner: &mut Inner, first: u64, end: u64) -> BTreeMap<u64, PageFrame> {
-    let mut gone = inner.pages.split_off(&first);
-    let mut kept = gone.split_off(&end);
-    inner.pages.append(&mut kept);
-    inner.stored.retain(|number| !gone.contains_key(number));
+    if first == 0 && inner.pages.last_key_value().is_none_or(|(last, _)| *last < end) {
+        inner.stored.clear();
+        return core::mem::take(&mut inner.pages);
+    }
+    let mut gone = BTreeMap::new();
+    while let Some((&number, &frame)) = inner.pages.range(first..end).next() {
+        inner.pages.remove(&number);
+        inner.stored.remove(&number);
+        gone.insert(number, frame);
+    }
     gone
 }
 

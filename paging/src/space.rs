@@ -506,15 +506,18 @@ impl<F: Frames, T: Table> Inner<F, T> {
         self.regions.insert(at, rest);
     }
 
-    /// Removes regions and entries of a range.
+    /// Removes regions and entries of a range. Its cost is that of what is there; the regions outside stay where they are in the tree.
     fn cut(&mut self, frames: &F, start: usize, end: usize) {
         self.split(start);
         self.split(end);
-        let mut gone = self.regions.split_off(&start);
-        let mut kept = gone.split_off(&end);
-        self.regions.append(&mut kept);
-        if let (Some((first, _)), Some((_, last))) = (gone.first_key_value(), gone.last_key_value()) {
-            self.drop_entries(frames, *first, last.end);
+        let mut within = self.regions.range(start..end);
+        let Some((first, region)) = within.next() else { return };
+        let (first, last_end) = (*first, within.next_back().map_or(region.end, |(_, last)| last.end));
+        self.drop_entries(frames, first, last_end);
+        let mut next = Some(first);
+        while let Some(at) = next {
+            self.regions.remove(&at);
+            next = self.regions.range(at..end).next().map(|(start, _)| *start);
         }
     }
 

@@ -6,9 +6,12 @@
 //! nobody waits on costs its waker one load.
 //!
 //! A registration is persistent: a wake-up leaves it in place, dropping it takes it out. A future that is dropped half-way
-//! therefore leaves nothing behind. A [`Notify`] is called while the queue is locked, and locks nothing but its own state (lock order:
-//! queue, then target). Tasks are woken after: one that runs at once, on the waker's core, would find the queue locked. So a task may
-//! be woken that has just left; wakers allow for that.
+//! therefore leaves nothing behind. A [`Notify`] is called while the queue is locked; what it locks comes behind every queue it may be
+//! registered with (lock order: queue, then target), and it wakes none of those. Tasks are woken without the lock, however many there are:
+//! one that runs at once, on the waker's core, would find the queue locked. So a task may be woken that has just left; wakers allow for that.
+//!
+//! A waker wakes no queue that others than one thread wait on: a [`Notify`] may have had it woken, under the lock of that same queue, and each queue on
+//! the way would take its part of the stack. It leaves that to whom it wakes.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -38,6 +41,8 @@ pub enum Target {
 
 struct Entry {
     id: u64,
+    /// Ascends from the front of the list to its end.
+    turn: u64,
     /// Poll bits of interest; a wake for other bits passes over this entry.
     mask: u32,
     target: Target,
@@ -49,12 +54,20 @@ struct Inner {
 }
 
 struct List {
-    next_id: u64,
+    /// The next entry's `id`, and the `turn` of the next that goes to the end.
+    next: u64,
     entries: VecDeque<Entry>,
 }
 
-/// Tasks woken without the queue's lock; any more are woken with it.
-const LATER: usize = 4;
+impl List {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// Tasks woken for one hold of the queue's lock. One in models, which come to the next hold with the second task then.
+const LATER: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// Tasks to be woken, when this is dropped.
 #[derive(Default)]
@@ -64,14 +77,12 @@ struct Later {
 }
 
 impl Later {
-    fn wake(&mut self, waker: &Waker) {
-        match self.tasks.get_mut(self.count) {
-            Some(place) => {
-                *place = Some(waker.clone());
-                self.count += 1;
-            }
-            None => waker.wake_by_ref(),
-        }
+    /// Has a task woken. False when there is no room for it.
+    fn wake(&mut self, waker: &Waker) -> bool {
+        let Some(place) = self.tasks.get_mut(self.count) else { return false };
+        *place = Some(waker.clone());
+        self.count += 1;
+        true
     }
 }
 
@@ -83,6 +94,15 @@ impl Drop for Later {
             }
         }
     }
+}
+
+/// How far a wake-up has come that needs more than one hold of the lock.
+struct Pass {
+    events: u32,
+    enough: bool,
+    /// The next entry's turn, and the last's: what goes to the end meanwhile is woken meanwhile, or tests after.
+    from: u64,
+    end: u64,
 }
 
 /// A queue of waiters. Clones are handles to the same queue.
@@ -105,7 +125,7 @@ impl WaitQueue {
     pub fn new() -> WaitQueue {
         WaitQueue(Arc::new(Inner {
             waiting: AtomicUsize::new(0),
-            list: Mutex::new(List { next_id: 0, entries: VecDeque::new() }),
+            list: Mutex::new(List { next: 0, entries: VecDeque::new() }),
         }))
     }
 
@@ -113,9 +133,8 @@ impl WaitQueue {
     #[must_use = "dropping the registration leaves the queue"]
     pub fn register(&self, target: Target, mask: u32) -> Registration {
         let mut list = self.0.list.lock();
-        let id = list.next_id;
-        list.next_id += 1;
-        list.entries.push_back(Entry { id, mask, target });
+        let id = list.number();
+        list.entries.push_back(Entry { id, turn: id, mask, target });
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
         drop(list);
         fence(Ordering::SeqCst);
@@ -133,21 +152,36 @@ impl WaitQueue {
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
+        let mut pass = Pass { events, enough: false, from: 0, end: u64::MAX };
+        while !self.wake_some(&mut pass) {}
+    }
+
+    /// Goes on with a wake-up, for as many tasks as are woken for one hold of the lock: whether that was the last.
+    fn wake_some(&self, pass: &mut Pass) -> bool {
         // Dropped after the lock, since it was made before.
         let mut later = Later::default();
         let list = self.0.list.lock();
-        let mut enough = false;
-        for entry in &list.entries {
-            if events == 0 || entry.mask & events != 0 {
+        let first = if pass.from == 0 { 0 } else { list.entries.partition_point(|entry| entry.turn < pass.from) };
+        for entry in list.entries.range(first..) {
+            if entry.turn > pass.end {
+                break;
+            }
+            if pass.events == 0 || entry.mask & pass.events != 0 {
                 match &entry.target {
-                    Target::Task(waker) => later.wake(waker),
-                    Target::Notify(target) => match target.notify_exclusive(events, enough) {
-                        Some(answer) => enough = answer,
-                        None => target.notify(events),
+                    Target::Task(waker) => {
+                        if !later.wake(waker) {
+                            (pass.from, pass.end) = (entry.turn, pass.end.min(list.next));
+                            return false;
+                        }
+                    }
+                    Target::Notify(target) => match target.notify_exclusive(pass.events, pass.enough) {
+                        Some(answer) => pass.enough = answer,
+                        None => target.notify(pass.events),
                     },
                 }
             }
         }
+        true
     }
 
     /// Notifies every [`Target::Notify`] and one [`Target::Task`] whose mask touches `events` (0: every mask), the tasks in turn.
@@ -166,6 +200,7 @@ impl WaitQueue {
                 match &entry.target {
                     Target::Task(waker) if reported.is_none() => {
                         reported = Some(at);
+                        // There is room for the first.
                         later.wake(waker);
                     }
                     Target::Task(_) => {}
@@ -175,7 +210,8 @@ impl WaitQueue {
         }
         // The one notified goes to the end, so that the next wake-up is another's.
         if let Some(entry) = reported.and_then(|at| list.entries.remove(at)) {
-            list.entries.push_back(entry);
+            let turn = list.number();
+            list.entries.push_back(Entry { turn, ..entry });
         }
     }
 

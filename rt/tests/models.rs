@@ -748,3 +748,39 @@ fn work_is_not_left_to_one_who_has_lain_down() {
         assert!(found || rings, "nobody looks, and nobody knows");
     });
 }
+
+/// More tasks than are woken for one hold of the lock, one of which leaves meanwhile: those that stay are woken.
+#[test]
+fn a_wake_up_of_many_tasks_leaves_none_out() {
+    struct Task(StdArc<Waiter>);
+    impl std::task::Wake for Task {
+        fn wake(self: StdArc<Self>) {
+            self.0.notify(0);
+        }
+    }
+    bounded(3).check(|| {
+        let queue = WaitQueue::new();
+        let waiters = [Waiter::new(), Waiter::new(), Waiter::new()];
+        let mut registrations: Vec<_> = waiters
+            .iter()
+            .map(|waiter| {
+                let waker = std::task::Waker::from(StdArc::new(Task(waiter.clone())));
+                Some(queue.register(Target::Task(waker), 1))
+            })
+            .collect();
+        let leaver = {
+            let registration = registrations[1].take();
+            let queue = queue.clone();
+            thread::spawn(move || {
+                drop(registration);
+                // The first goes to the end.
+                queue.wake_one(1);
+            })
+        };
+        queue.wake(1);
+        leaver.join().unwrap();
+        assert!(waiters[0].count() > 0 && waiters[2].count() > 0, "one was left out");
+        drop(registrations);
+        assert!(queue.is_empty());
+    });
+}

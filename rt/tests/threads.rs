@@ -252,3 +252,74 @@ fn the_wake_word_is_raised() {
     }
     raiser.join().unwrap();
 }
+
+/// Woken for the first time it wakes the queue that it was woken by.
+struct Echo {
+    queue: WaitQueue,
+    woken: AtomicU32,
+}
+
+impl Wake for Echo {
+    fn wake(self: Arc<Self>) {
+        if self.woken.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.queue.wake_all();
+        }
+    }
+}
+
+/// However many tasks there are, each is woken, and none while the queue is locked.
+#[test]
+fn tasks_that_wake_their_queue() {
+    const TASKS: usize = 6;
+    let queue = WaitQueue::new();
+    let tasks: Vec<_> = (0..TASKS).map(|_| Arc::new(Echo { queue: queue.clone(), woken: AtomicU32::new(0) })).collect();
+    let registrations: Vec<_> = tasks.iter().map(|task| queue.register(Target::Task(task.clone().into()), 1)).collect();
+    // The one in front goes to the end, so that the places are not in the order of registration.
+    queue.wake_one(1);
+    queue.wake(1);
+    assert!(tasks.iter().all(|task| task.woken.load(Ordering::SeqCst) >= 2), "one was left out");
+    drop(registrations);
+    assert!(queue.is_empty());
+}
+
+/// Woken, it leaves, and takes others with it.
+struct Leaver {
+    registrations: Mutex<Vec<janua_rt::Registration>>,
+    woken: AtomicU32,
+}
+
+impl Wake for Leaver {
+    fn wake(self: Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::SeqCst);
+        let gone = std::mem::take(&mut *self.registrations.lock());
+        drop(gone);
+    }
+}
+
+/// Tasks that leave the queue when one of them is woken: the wake-up goes on behind them, and reaches each of the others once.
+#[test]
+fn tasks_that_leave_when_they_are_woken() {
+    let queue = WaitQueue::new();
+    let leaver = Arc::new(Leaver { registrations: Mutex::default(), woken: AtomicU32::new(0) });
+    let counters: Vec<_> = (0..12).map(|_| Arc::new(Counter::default())).collect();
+    let mut kept = Vec::new();
+    for (at, counter) in counters.iter().enumerate() {
+        if at % 3 == 0 {
+            let own = queue.register(Target::Task(leaver.clone().into()), 1);
+            leaver.registrations.lock().push(own);
+        }
+        let registration = queue.register(Target::Task(counter.clone().into()), 1);
+        if at % 2 == 0 {
+            leaver.registrations.lock().push(registration);
+        } else {
+            kept.push((at, registration));
+        }
+    }
+    queue.wake(1);
+    assert_ne!(leaver.woken.load(Ordering::SeqCst), 0);
+    for (at, _) in &kept {
+        assert_eq!(counters[*at].0.load(Ordering::SeqCst), 1, "task {at}");
+    }
+    drop(kept);
+    assert!(queue.is_empty());
+}

@@ -46,6 +46,16 @@ int main(void)
     check(failed_with(DkStreamAttributesQuerybyHandle(pipe, (PAL_STREAM_ATTR *)0x5000), PAL_ERROR_BADADDR), "attributes to nowhere");
     check(failed_with(DkCreatePhysicalMemoryChannel((PAL_NUM *)0x5000), PAL_ERROR_BADADDR), "a key to nowhere");
     check(failed_with(DkPhysicalMemoryMap(pipe, 1, (PAL_PTR *)uri, (PAL_NUM *)uri, (PAL_FLG *)uri), PAL_ERROR_BADHANDLE), "no channel");
+    PAL_NUM key, size = PAGE;
+    PAL_HANDLE channel = DkCreatePhysicalMemoryChannel(&key);
+    PAL_PTR page = uri, *anywhere = DkVirtualMemoryAlloc(NULL, PAGE, 0, RW);
+    PAL_FLG rights = PAL_PROT_READ;
+    check(DkPhysicalMemoryCommit(channel, 1, &page, &size, 0) == 1, "a page on its way");
+    *anywhere = NULL;
+    DkVirtualMemoryProtect(anywhere, PAGE, PAL_PROT_READ);
+    check(failed_with(DkPhysicalMemoryMap(channel, 1, anywhere, &size, &rights), PAL_ERROR_BADADDR), "to a place that cannot be told");
+    page = NULL;
+    check(DkPhysicalMemoryMap(channel, 1, &page, &size, &rights) == 1 && *(char *)page == 'a', "and it is on its way still");
     check(failed_with(DkStreamChangeName(pipe, "pipe:3"), PAL_ERROR_NOTSUPPORT), "a pipe's name changed");
 
     /* By the kernel's numbers: there is nothing behind them, or nothing of the caller's. */

@@ -24,9 +24,20 @@ int main(void)
     check(failed_with(DkStreamAttributesQuery("file:/etc", &attr), PAL_ERROR_DENIED), "attributes outside");
     PAL_HANDLE a = DkStreamOpen("file:open/a", PAL_ACCESS_RDWR, 0, 0, 0);
     check(failed_with(DkStreamChangeName(a, "file:/tmp/a"), PAL_ERROR_DENIED), "a name outside");
-    check(DkStreamOpen("tcp.srv:127.0.0.1:8000", PAL_ACCESS_RDWR, 0, 0, 0) != NULL, "an address of the rules");
+    PAL_HANDLE listening = DkStreamOpen("tcp.srv:127.0.0.1:8000", PAL_ACCESS_RDWR, 0, 0, 0);
+    check(listening != NULL, "an address of the rules");
+    DkObjectClose(listening);
     check(failed_with(DkStreamOpen("tcp.srv:127.0.0.1:8001", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_DENIED), "one that is not");
     check(failed_with(DkStreamOpen("tcp:10.1.2.3:80", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_DENIED), "a peer that is not");
+
+    check(put("file:open/moved", "fs.mount.root.type = chroot\nfs.mount.root.uri = file:open\n"
+              "net.rules.1 = 0.0.0.0:0:0.0.0.0:0\nnet.port.rebase_on_lo = 1000\n"), "rules that move ports");
+    check(DkProcessSandboxCreate("file:open/moved", 0), "under them");
+    check(failed_with(DkStreamOpen("tcp.srv:127.0.0.1:8000", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_DENIED), "moved out of the first rules");
+    check(failed_with(DkStreamOpen("tcp.srv:127.0.0.1:65000", PAL_ACCESS_RDWR, 0, 0, 0), PAL_ERROR_DENIED), "beyond the last port");
+    listening = DkStreamOpen("tcp.srv:127.0.0.1:7000", PAL_ACCESS_RDWR, 0, 0, 0);
+    check(listening && DkStreamGetName(listening, buf, 32) == 22 && same(buf, "tcp.srv:127.0.0.1:7000", 22), "moved into them");
+    DkObjectClose(listening);
 
     check(put("file:open/narrow", "fs.mount.root.type = chroot\nfs.mount.root.uri = file:open/deep\n"), "further rules");
     check(put("file:open/wrong", "fs.mount.root.kind = chroot\n"), "and wrong ones");

@@ -52,6 +52,9 @@ int main(void)
     check(failed_with(DkStreamWrite(inbox, 0, 4, "pong", "tcp:127.0.0.1:1"), PAL_ERROR_INVAL), "to no address of datagrams");
     DkStreamWrite(sender, 0, 4, "more", NULL);
     check(failed_with(DkStreamRead(inbox, 0, 64, buf, from, 4), PAL_ERROR_OVERFLOW), "no room for the sender");
+    check(failed_with(DkStreamRead(inbox, 0, 64, buf, (PAL_PTR)0x5000, 64), PAL_ERROR_BADADDR), "a sender to nowhere");
+    check(failed_with(DkStreamRead(inbox, 0, 64, (PAL_PTR)0x5000, NULL, 0), PAL_ERROR_BADADDR), "a datagram to nowhere");
+    check(DkStreamRead(inbox, 0, 64, buf, from, 64) == 4 && same(buf, "more", 4), "and it is there still");
     check(failed_with(DkStreamOpen("tcp:127.0.0.1", 0, 0, 0, 0), PAL_ERROR_INVAL), "an address without a port");
     check(failed_with(DkStreamOpen("tcp.srv:9.9.9.9:80", 2, 0, 0, 0), PAL_ERROR_ADDRNOTEXIST), "an address that is not ours");
     pal_printf("%d failures\n", failures);

@@ -54,6 +54,7 @@ static void directories(void)
     check(failed_with(DkStreamOpen("dir:deep", 0, 0755, PAL_CREAT_ALWAYS, 0), PAL_ERROR_STREAMEXIST), "once");
     PAL_HANDLE f = DkStreamOpen("file:deep/x", PAL_ACCESS_WRONLY, 0600, PAL_CREAT_TRY, 0);
     PAL_HANDLE l = DkStreamOpen("dir:deep", 0, 0, 0, 0);
+    check(failed_with(DkStreamRead(l, 0, sizeof buf, (PAL_PTR)0x5000, NULL, 0), PAL_ERROR_BADADDR), "names to nowhere");
     PAL_NUM n = DkStreamRead(l, 0, sizeof buf, buf, NULL, 0);
     check(f && n == 2 && same(buf, "x\0", 2), "its names");
     check(failed_with(DkStreamRead(l, 0, sizeof buf, buf, NULL, 0), PAL_ERROR_ENDOFSTREAM), "no more names");

@@ -265,6 +265,9 @@ impl Server {
     }
 
     fn report(&mut self, at: usize, sandbox: &Sandbox) -> bool {
+        if self.clients[at].wants.id().is_some() {
+            return false;
+        }
         let processes = sandbox.processes();
         let about = self.about(sandbox, &processes);
         if self.about.paused {

@@ -83,13 +83,22 @@ fn apply(boot: &mut BootConfig, manifest: &Manifest, has_cwd: bool) {
     if let (Some(name), Some(first)) = (&manifest.execname, boot.argv.first_mut()) {
         *first = name.as_bytes().to_vec();
     }
-    boot.envp.extend(manifest.env.iter().map(|entry| entry.as_bytes().to_vec()));
+    manifest.env.iter().for_each(|entry| set_variable(&mut boot.envp, entry.as_bytes()));
     if let Some(dir) = manifest.start_dir.as_ref().filter(|_| !has_cwd) {
         boot.cwd = dir.as_bytes().to_vec();
         boot.cwd_asked = true;
     }
     if let Some(stack) = manifest.stack {
         boot.limits[rlimit::STACK as usize] = Some(Rlimit { soft: stack, hard: stack });
+    }
+}
+
+/// Sets a variable (`NAME=VALUE`) where it is, or adds it: the first of a name is the one that counts.
+fn set_variable(all: &mut Vec<Vec<u8>>, entry: &[u8]) {
+    let name = |entry: &[u8]| entry.iter().position(|byte| *byte == b'=').map(|end| entry[..end].to_vec());
+    match all.iter_mut().find(|other| name(other) == name(entry)) {
+        Some(other) => *other = entry.to_vec(),
+        None => all.push(entry.to_vec()),
     }
 }
 
@@ -120,5 +129,19 @@ fn own_program(name: &[u8], kept: bool) -> Result<BootText, (u8, String)> {
                 ),
             ))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_variable;
+
+    #[test]
+    fn a_variable_of_the_manifest_takes_the_caller_s_place() {
+        let mut all: Vec<Vec<u8>> = ["HOME=/home/a", "PATH=/bin", "HOMES=2"].map(Vec::from).into();
+        for entry in ["HOME=/root", "NEW=1", "NEW=2"] {
+            set_variable(&mut all, entry.as_bytes());
+        }
+        assert_eq!(all, ["HOME=/root", "PATH=/bin", "HOMES=2", "NEW=2"].map(Vec::from));
     }
 }

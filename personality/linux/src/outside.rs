@@ -323,7 +323,10 @@ fn attach(
     files: &FdTable,
     host: &'static dyn Host,
 ) -> Result<Arc<Attached>> {
-    let pairs = kernel.pairs.read().clone().ok_or(Errno::ENODEV)?;
+    let Some(pairs) = kernel.pairs.read().clone() else {
+        host.close(line);
+        return Err(Errno::ENODEV);
+    };
     let busy = Arc::new(AtomicBool::new(true));
     let (machine, mark) = (kernel.machine, busy.clone());
     let something = move || {

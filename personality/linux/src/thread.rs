@@ -74,7 +74,7 @@ pub struct ThreadState {
     /// Whether and how it is traced (ptrace(2)).
     pub trace: crate::ptrace::Trace,
     /// What it has under way by rings.
-    pub uring: Mutex<Option<Arc<crate::uring::Issuer>>>,
+    pub uring: Mutex<crate::uring::Held>,
     /// Its rings that modules look into.
     pub ring_servers: Mutex<Vec<Arc<crate::uring::Server>>>,
     /// Its ring of the gate `ring`.
@@ -170,7 +170,7 @@ impl ThreadState {
             areas: Mutex::default(),
             new_area: Mutex::new(None),
             trace: crate::ptrace::Trace::default(),
-            uring: Mutex::new(None),
+            uring: Mutex::default(),
             ring_servers: Mutex::default(),
             ring: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),

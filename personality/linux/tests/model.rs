@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::Errno;
+use janua_abi::linux::uring::setup;
 use janua_platform_model::program::{DATA, Program, Reg, tree};
 use janua_platform_model::{Model, Outcome, Settings};
 
@@ -38,6 +39,7 @@ mod nr {
     pub const FUTEX: usize = 202;
     pub const EXIT_GROUP: usize = 231;
     pub const FALLOCATE: usize = 285;
+    pub const IO_URING_SETUP: usize = 425;
 }
 
 const SIGKILL: u64 = janua_abi::linux::signal::SIGKILL as u64;
@@ -481,4 +483,59 @@ fn children_leave_nothing_behind() {
     let (before, after) = (used_at(1), used_at(2));
     assert_eq!(before, after);
     assert_eq!(model.run(), Outcome::Off(0));
+}
+
+/// Where a program maps a ring, and where that has the count of submissions and of completions.
+const RING: u64 = 0x5000_0000;
+const SUBMITTED: u64 = RING + 64;
+const COMPLETED: u64 = RING + 256;
+
+/// A ring that the kernel looks into, as descriptor 3, and mapped.
+fn ring(program: Program, flags: u64) -> Program {
+    const PARAMS: u64 = DATA + 2048;
+    const SHARED: u64 = 1;
+    const FIXED: u64 = 16;
+    let made = (0..15).fold(program, |program, word| program.store_at(PARAMS + word * 8, 0));
+    made.store_at(PARAMS + 8, flags)
+        .call(nr::IO_URING_SETUP, &[4, PARAMS])
+        .expect(3, 70)
+        .call(nr::MMAP, &[RING, 4096, 3, SHARED | FIXED, 3, 0])
+}
+
+/// Sleeps so long that who looks every 50 us meanwhile takes more steps than [`IDLE_STEPS`].
+fn sleep_long(program: Program) -> Program {
+    program.store_at(TIME, 1000).store_at(TIME + 8, 0).call(nr::NANOSLEEP, &[TIME, 0])
+}
+
+/// Steps that are plenty for programs that mostly sleep.
+const IDLE_STEPS: usize = 500_000;
+
+#[test]
+fn a_ring_that_is_not_to_be_used_yet_is_not_looked_into() {
+    let asleep = sleep_long(ring(program(), (setup::SQPOLL | setup::R_DISABLED).into())).exit(0);
+    let model = boot(Settings::default(), &[("ring", asleep)]);
+    assert_eq!(model.run_for(IDLE_STEPS), Outcome::Off(0));
+}
+
+#[test]
+fn a_ring_whose_process_is_stopped_is_looked_into_for_a_while_and_served_when_it_goes_on() {
+    let first = program().call(nr::FORK, &[]).jump_if(0, "maker").wait(0, 0, 1).exit(0).label("maker");
+    let maker = ring(first, setup::SQPOLL.into())
+        .call(nr::FORK, &[])
+        .jump_if(0, "other")
+        .wait(0, 0, 2)
+        .load_at(COMPLETED)
+        .expect(1, 3)
+        .exit(0)
+        .label("other")
+        .call(nr::GETPPID, &[])
+        .copy(Reg::R12, Reg::Rax);
+    let send =
+        |program: Program, signal| program.copy(Reg::Rdi, Reg::R12).set(Reg::Rsi, signal).call_again(nr::KILL).expect(0, 4);
+    let stopped = send(maker, SIGSTOP).sleep(1_000_000).store_at(SUBMITTED, 1);
+    let whole = send(sleep_long(stopped).load_at(COMPLETED).expect(0, 5), SIGCONT).exit(0);
+    for seed in seeds(COUNT / 8) {
+        let model = boot(Settings { seed, ..Settings::default() }, &[("rings", whole.clone())]);
+        assert_eq!(model.run_for(IDLE_STEPS), Outcome::Off(0), "seed {seed}");
+    }
 }

@@ -71,7 +71,7 @@ impl Channel {
     fn push(&self, pieces: Vec<Piece>) -> Result<()> {
         let bytes: usize = pieces.iter().map(|piece| piece.len).sum();
         let mut queue = self.queue.lock();
-        if bytes > MOST_BYTES - queue.bytes {
+        if bytes > MOST_BYTES.saturating_sub(queue.bytes) {
             return Err(Error::TryAgain.into());
         }
         queue.bytes += bytes;
@@ -94,6 +94,38 @@ impl Channel {
         }
         queue.bytes -= len;
         Some(taken)
+    }
+
+    /// Puts in front again what has been taken, though that be more than may be put behind by now.
+    fn put_back(&self, piece: Piece) {
+        let mut queue = self.queue.lock();
+        queue.bytes += piece.len;
+        queue.pieces.push_front(piece);
+        drop(queue);
+        self.arrivals.wake_all();
+    }
+
+    /// Maps pieces from `addr` on until `len` bytes are there or no piece is left: the bytes, and why it ended before. A piece that cannot be mapped
+    /// stays in the channel.
+    fn map(&self, thread: &Thread, (addr, len): (usize, usize), prot: u32) -> (usize, Result<()>) {
+        let mut done = 0;
+        while done < len {
+            let Some(piece) = self.take(len - done) else { break };
+            let request = MapRequest {
+                addr: addr + done,
+                len: piece.len,
+                prot: memory::rights(prot),
+                flags: MAP_PRIVATE | MAP_FIXED,
+                file: Some(piece.file.clone()),
+                offset: piece.offset as u64,
+            };
+            if let Err(failure) = memory::place(thread, request) {
+                self.put_back(piece);
+                return (done, Err(failure));
+            }
+            done += piece.len;
+        }
+        (done, Ok(()))
     }
 }
 
@@ -213,7 +245,7 @@ pub fn commit(thread: &Thread, fd: Fd, count: usize, addrs: UserPtr<u64>, sizes:
 }
 
 /// DkPhysicalMemoryMap: how many pages have been mapped, in the order in which they came. An address of 0 is any, and is stored back. TRYAGAIN when
-/// none is there.
+/// none is there. An error only when none has been mapped.
 pub fn map(thread: &Thread, fd: Fd, count: usize, addrs: UserPtr<u64>, sizes: UserPtr<u64>, rights: UserPtr<u32>) -> Reply {
     reply(|| {
         let state = state::of(thread)?;
@@ -225,33 +257,33 @@ pub fn map(thread: &Thread, fd: Fd, count: usize, addrs: UserPtr<u64>, sizes: Us
         for ((addr, len), prot) in wanted.iter().zip(&prots) {
             memory::check(&state, *addr, *len, *prot, 0)?;
         }
+        // Where pages went that cannot be told, nobody would have them.
+        for (at, (addr, _)) in wanted.iter().enumerate() {
+            addrs.at(at).write(thread.user(), &(*addr as u64))?;
+        }
         let mut pages = 0;
         for (at, ((addr, len), prot)) in wanted.into_iter().zip(prots).enumerate() {
             let wanted_any = addr == 0;
-            let addr = if wanted_any { reserve(thread, len)? } else { addr };
-            let mut done = 0;
-            while done < len {
-                let Some(piece) = channel.take(len - done) else { break };
-                let request = MapRequest {
-                    addr: addr + done,
-                    len: piece.len,
-                    prot: memory::rights(prot),
-                    flags: MAP_PRIVATE | MAP_FIXED,
-                    file: Some(piece.file),
-                    offset: piece.offset as u64,
-                };
-                memory::place(thread, request)?;
-                done += piece.len;
-            }
+            let addr = match wanted_any {
+                true if pages == 0 => reserve(thread, len)?,
+                true => match reserve(thread, len) {
+                    Ok(addr) => addr,
+                    Err(_) => break,
+                },
+                false => addr,
+            };
+            let (done, ended) = channel.map(thread, (addr, len), prot);
             pages += done / ALLOC_ALIGN;
             if wanted_any && done < len {
                 memory::unmap(thread, addr + done, len - done)?;
             }
-            if done > 0 {
+            if wanted_any && done > 0 {
                 addrs.at(at).write(thread.user(), &(addr as u64))?;
             }
-            if done < len {
-                break;
+            match ended {
+                Err(failure) if pages == 0 => return Err(failure),
+                _ if done < len => break,
+                _ => {}
             }
         }
         if pages == 0 { Err(Error::TryAgain.into()) } else { Ok(pages) }

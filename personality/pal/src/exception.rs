@@ -4,6 +4,7 @@
 
 use janua_abi::linux::signal::*;
 use janua_abi::pal::{Error, event};
+use janua_kernel::table::Answer;
 use janua_personality_linux::Thread;
 use janua_personality_linux::thread::ThreadExt;
 use janua_personality_linux::x86::frame::sigreturn;
@@ -63,5 +64,8 @@ pub fn set_handler(thread: &Thread, number: u32, on: u32) -> Reply {
 
 /// DkExceptionReturn: goes on as the frame at the stack pointer has it.
 pub fn go_on(thread: &Thread, frame: &mut Frame) -> isize {
-    sigreturn(thread, frame)
+    match state::of(thread) {
+        Ok(_) => sigreturn(thread, frame),
+        Err(failure) => Reply::of(Err(failure)).word(),
+    }
 }

@@ -54,9 +54,16 @@ pub fn start(thread: &Thread, out: UserPtr<Start>, upcall: usize, restorer: usiz
         if !user.is_code(upcall) || !user.is_code(restorer) || !user.is_user(low, size) {
             return Err(Error::BadAddress.into());
         }
+        if state.started.load(Ordering::Relaxed) {
+            return Err(Error::Denied.into());
+        }
+        // What cannot be told would have happened all the same.
+        out.write(user, &Start::default())?;
         if state.started.swap(true, Ordering::Relaxed) {
             return Err(Error::Denied.into());
         }
+        let files = thread.files();
+        *state.console.write() = [0, 1, 2].map(|number| files.get(Fd(number)).ok());
         let code = (low & !(ALLOC_ALIGN - 1), high.next_multiple_of(ALLOC_ALIGN));
         *state.library.write() = Library { upcall, restorer, code };
         exception::begin(thread, &state)?;

@@ -117,10 +117,9 @@ fn order(thread: &Thread, state: &Arc<State>, path: Vec<u8>, argv: Vec<Vec<u8>>,
     let name = format!("process:{}", thread.process().pid).into_bytes();
     let [own, other] = Stream::two(thread, (Kind::Process, b"process:child".to_vec()), (Kind::Process, name));
     let files = FdTable::new();
-    let mine = thread.files();
-    for number in 0..PARENT {
-        if let Ok(file) = mine.get(Fd(number)) {
-            files.install_at(file, Fd(number), false, u64::MAX)?;
+    for (file, number) in state.console.read().iter().zip(0..) {
+        if let Some(file) = file {
+            files.install_at(file.clone(), Fd(number), false, u64::MAX)?;
         }
     }
     files.install_at(other.open(0), Fd(PARENT), false, u64::MAX)?;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use janua_abi::linux::Errno;
+use janua_object::OpenFile;
 use janua_personality_linux::Thread;
 use janua_personality_linux::outside::Wanted;
 use janua_personality_linux::thread::ThreadExt;
@@ -66,6 +67,9 @@ pub struct Library {
     pub code: (usize, usize),
 }
 
+/// Standard input, output and error.
+pub type ConsoleFiles = [Option<Arc<OpenFile>>; 3];
+
 /// A picoprocess.
 pub struct State {
     pub system: Arc<System>,
@@ -78,6 +82,8 @@ pub struct State {
     pub manifest: Option<Arc<[u8]>>,
     /// Descriptors it begins with: the stream to its parent.
     pub parent: Option<i32>,
+    /// What it had at the descriptors 0 to 2 when its library started, before its program could close or open any.
+    pub console: RwLock<ConsoleFiles>,
     pub library: RwLock<Library>,
     /// The library has started: before that there are no calls.
     pub started: AtomicBool,
@@ -92,6 +98,7 @@ impl State {
             group: AtomicU64::new(group),
             manifest: None,
             parent: None,
+            console: RwLock::default(),
             library: RwLock::default(),
             started: AtomicBool::new(false),
         }

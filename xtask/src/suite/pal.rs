@@ -31,6 +31,8 @@ const CASES: &[Case] = &[
     case("streams", include_str!("../../../test/pal/streams.expected")),
     case("sockets", include_str!("../../../test/pal/sockets.expected")),
     case("events", include_str!("../../../test/pal/events.expected")),
+    case("console", include_str!("../../../test/pal/console.expected")),
+    case("early", include_str!("../../../test/pal/early.expected")),
     case("bad", include_str!("../../../test/pal/bad.expected")),
     Case { code: 7, ..case("processes", include_str!("../../../test/pal/processes.expected")) },
     Case {

@@ -46,6 +46,17 @@ pub enum Job {
     Take(Arc<Ring>),
 }
 
+impl Job {
+    /// It is not done: an operation may be woken again, and a ring is looked into by another.
+    fn leave(self) {
+        match self {
+            Job::Step(op) => op.take_up(),
+            Job::Take(ring) => ring.asked.store(false, Ordering::SeqCst),
+            Job::Begin(_) => {}
+        }
+    }
+}
+
 #[derive(Default)]
 struct Timed {
     /// Operations by the time they ask to be looked at, and a number that tells those of one time apart.
@@ -76,16 +87,28 @@ pub struct Issuer {
     chore: OnceArc<Chore>,
 }
 
-/// That of a thread, made if need be. ESRCH for a thread that has not begun to run.
+/// What a thread has of an issuer.
+#[derive(Clone, Default)]
+pub enum Held {
+    #[default]
+    None,
+    Issuer(Arc<Issuer>),
+    /// The thread ends: nobody would serve another.
+    Over,
+}
+
+/// That of a thread, made if need be. ESRCH for a thread that has not begun to run, or is about to end.
 pub fn of(thread: &Thread) -> Result<Arc<Issuer>> {
     let mut place = thread.uring.lock();
-    if let Some(issuer) = &*place {
-        return Ok(issuer.clone());
+    match &*place {
+        Held::Issuer(issuer) => return Ok(issuer.clone()),
+        Held::Over => return Err(Errno::ESRCH),
+        Held::None => {}
     }
     let owner = thread.seat().ok_or(Errno::ESRCH)?;
     let double = Thread::double(thread, queue::stand_in(thread)).ok_or(Errno::ESRCH)?;
     let issuer = Issuer::new(&owner, double);
-    *place = Some(issuer.clone());
+    *place = Held::Issuer(issuer.clone());
     Ok(issuer)
 }
 
@@ -158,7 +181,7 @@ impl Issuer {
         }
     }
 
-    /// Has the thread do something for a ring.
+    /// Has the thread do something for a ring. Wakes nobody else.
     pub fn send(&self, ring: &Ring, job: Job) {
         if ring.shape.has(setup::DEFER_TASKRUN) && !ring.is_closed() {
             ring.later.lock().push_back(job);
@@ -168,10 +191,17 @@ impl Issuer {
             if ring.shape.has(setup::TASKRUN_FLAG) {
                 ring.flag(&ring.shared.from_anywhere(), sq_ring::TASKRUN, true);
             }
-            ring.posted.wake(0);
+            // Others who wait for the ring are woken by the completion: this may be in the midst of a wake-up of theirs.
+            if let Some(owner) = self.owner.upgrade() {
+                owner.remind(false);
+            }
             return;
         }
         self.ready.lock().push_back(job);
+        // Who does its jobs has looked for the last time, or does so after this and finds it.
+        if self.is_over() {
+            return self.shed();
+        }
         if let Some(chore) = self.chore.get() {
             return chore.wake();
         }
@@ -204,6 +234,7 @@ impl Issuer {
             let Some(job) = job else { return };
             self.do_job(thread, job);
         }
+        thread.remind(false);
     }
 
     fn do_job(self: &Arc<Self>, thread: &Thread, job: Job) {
@@ -312,6 +343,17 @@ impl Issuer {
         self.give_up(thread);
     }
 
+    /// What nobody does any more: all but chains, which only the thread sends, and sees to itself.
+    fn shed(&self) {
+        let others: VecDeque<Job> = {
+            let mut ready = self.ready.lock();
+            let (chains, others) = core::mem::take(&mut *ready).into_iter().partition(|job| matches!(job, Job::Begin(_)));
+            *ready = chains;
+            others
+        };
+        others.into_iter().for_each(Job::leave);
+    }
+
     /// What was to be done is not: chains end, rings are looked into by another, and operations see to themselves.
     fn give_up(self: &Arc<Self>, thread: &Thread) {
         // The end of one chain may send the next.
@@ -319,14 +361,13 @@ impl Issuer {
             let job = self.ready.lock().pop_front();
             let Some(job) = job else { break };
             match job {
-                Job::Step(op) => op.take_up(),
                 Job::Begin(chain) => {
                     let ring = chain.ring.clone();
                     let turn = Turn::new(self, thread, &ring, false);
                     turn.begin(chain);
                     turn.end();
                 }
-                Job::Take(ring) => ring.asked.store(false, Ordering::SeqCst),
+                job => job.leave(),
             }
         }
     }

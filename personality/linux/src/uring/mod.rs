@@ -36,7 +36,7 @@ use janua_object::sysv::memory::Pool;
 use janua_object::vfs::Vfs;
 
 pub use enter::io_uring_enter;
-pub use issuer::Issuer;
+pub use issuer::{Held, Issuer};
 pub use register::io_uring_register;
 pub use ring::Ring;
 pub use server::Server;
@@ -69,18 +69,19 @@ impl Rings {
 /// By a thread with [`work::TASK`]: sees to what it has under way.
 pub fn errands(thread: &Thread) {
     thread.clear_work(work::TASK);
-    let issuer = thread.uring.lock().clone();
-    if let Some(issuer) = issuer {
+    let held = thread.uring.lock().clone();
+    if let Held::Issuer(issuer) = held {
         issuer.work(thread);
     }
 }
 
-/// By a thread that is about to end, or to run another program: all it has under way ends.
-pub fn leave(thread: &Thread) {
+/// By a thread that is about to run another program, or with `for_good` to end: all it has under way ends.
+pub fn leave(thread: &Thread, for_good: bool) {
     let servers = core::mem::take(&mut *thread.ring_servers.lock());
     servers.iter().for_each(|server| server.leave(thread));
-    let issuer = thread.uring.lock().take();
-    if let Some(issuer) = issuer {
+    let next = if for_good { Held::Over } else { Held::None };
+    let held = core::mem::replace(&mut *thread.uring.lock(), next);
+    if let Held::Issuer(issuer) = held {
         issuer.end(thread);
     }
 }

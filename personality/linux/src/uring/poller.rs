@@ -32,6 +32,8 @@ pub struct Watched {
     ring: Weak<Ring>,
     /// The process that has it.
     task: Weak<Task>,
+    /// How many had been taken at the last look, and how many were left.
+    seen: Mutex<(u32, u32)>,
 }
 
 /// The looker's own.
@@ -81,7 +83,7 @@ pub fn add(thread: &Thread, ring: &Arc<Ring>) -> Result<()> {
     Ok(())
 }
 
-/// A program announces its ring, which was not looked into any more.
+/// A program announces its ring, which was not looked into any more, or not yet.
 pub fn wake(thread: &Thread, ring: &Arc<Ring>) {
     let poller = &thread.kernel.rings.poller;
     let machine = thread.machine();
@@ -119,7 +121,7 @@ impl Poller {
             wake::rearm(&self.word);
             let rings = self.rings.lock().clone();
             let now = machine.clock().monotonic();
-            let active = rings.iter().filter(|watched| watched.remind(watched.find(now)) == Some(true)).count();
+            let active = rings.iter().filter(|watched| watched.remind(watched.find(now), now) == Some(true)).count();
             drop(rings);
             if active > 0 {
                 // A wake-up cuts this short, or comes to the next look.
@@ -145,18 +147,23 @@ pub enum Found {
 
 impl Watched {
     pub fn new(thread: &Thread, ring: &Arc<Ring>) -> Watched {
-        Watched { ring: Arc::downgrade(ring), task: Arc::downgrade(&thread.task) }
+        Watched { ring: Arc::downgrade(ring), task: Arc::downgrade(&thread.task), seen: Mutex::default() }
     }
 
     /// Looks into the ring.
     pub fn find(&self, now: Nanos) -> Found {
         let Some(ring) = self.ring.upgrade().filter(|ring| !ring.is_closed()) else { return Found::Closed };
         let access = ring.shared.from_anywhere();
+        // Who enables it announces it.
         if ring.disabled.load(Ordering::SeqCst) {
-            return Found::Nothing { quiet: Nanos::MAX };
+            return Found::Asleep;
         }
-        if ring.unsubmitted(&access) != 0 {
+        let left = ring.unsubmitted(&access);
+        let seen = (ring.head.load(Ordering::SeqCst), left);
+        if core::mem::replace(&mut *self.seen.lock(), seen) != seen {
             ring.lively.store(now, Ordering::Relaxed);
+        }
+        if left != 0 {
             return Found::Submissions(ring);
         }
         if ring.is_flagged(sq_ring::NEED_WAKEUP) {
@@ -177,7 +184,7 @@ impl Watched {
     }
 
     /// Reminds a thread of the program's of what has been found: whether to look again soon. `None` for a ring that is closed.
-    pub fn remind(&self, found: Found) -> Option<bool> {
+    pub fn remind(&self, found: Found, now: Nanos) -> Option<bool> {
         match found {
             Found::Submissions(ring) => {
                 if !ring.asked.swap(true, Ordering::SeqCst) {
@@ -186,7 +193,14 @@ impl Watched {
                         None => ring.asked.store(false, Ordering::SeqCst),
                     }
                 }
-                Some(true)
+                if now.saturating_sub(ring.lively.load(Ordering::Relaxed)) < ring.shape.idle {
+                    return Some(true);
+                }
+                // Its process is stopped, or over while another has the ring: whoever goes on with it announces it.
+                if !ring.is_flagged(sq_ring::NEED_WAKEUP) {
+                    need_wakeup(&ring, true);
+                }
+                Some(false)
             }
             Found::Nothing { .. } => Some(true),
             Found::Asleep => Some(false),

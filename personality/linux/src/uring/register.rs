@@ -190,9 +190,7 @@ impl Call<'_> {
                 continue;
             }
             let file = fd::get(self.thread, Fd(number))?;
-            if file.downcast::<Ring>().is_some() {
-                return Err(Errno::EBADF);
-            }
+            super::resources::check(&file)?;
             files.push(Some(Entry { what: file, tag }));
         }
         let mut resources = self.ring.resources.lock();
@@ -354,6 +352,9 @@ impl Call<'_> {
         let limited = self.ring.resources.lock().restrictions.is_some();
         self.ring.limited.store(limited, Ordering::SeqCst);
         self.ring.disabled.store(false, Ordering::SeqCst);
+        if self.ring.shape.has(setup::SQPOLL) {
+            super::poller::wake(self.thread, self.ring);
+        }
         Ok(0)
     }
 

@@ -10,6 +10,7 @@ use janua_kernel::UserPtr;
 use janua_object::eventfd::EventFd;
 use janua_object::{Cred, OpenFile};
 
+use super::ring::Ring;
 use crate::Thread;
 
 /// Most files and buffers that are registered at a time, and most buffers of a group.
@@ -98,6 +99,12 @@ pub struct Resources {
     pub restrictions: Option<Restrictions>,
 }
 
+/// Whether a file may be registered: EBADF for a ring. One that has itself would never end, and a row of them, each with the next, ends at once: on as
+/// much stack as the row is long.
+pub fn check(file: &OpenFile) -> Result<()> {
+    if file.downcast::<Ring>().is_some() { Err(Errno::EBADF) } else { Ok(()) }
+}
+
 /// Signals an eventfd.
 pub fn signal(event: &OpenFile) {
     if let Some(event) = event.downcast::<EventFd>() {
@@ -124,9 +131,10 @@ impl Resources {
         entry.and_then(Option::as_ref).map(|entry| entry.what.clone()).ok_or(Errno::EBADF)
     }
 
-    /// Puts a file into a slot, or into a free one for [`flag::FILE_INDEX_ALLOC`]: the slot's number, and what was there. ENXIO without registered
-    /// files, EINVAL for a slot that is not there, ENFILE when all are taken.
+    /// Puts a file into a slot, or into a free one for [`flag::FILE_INDEX_ALLOC`]: the slot's number, and what was there. EBADF for what may not be
+    /// registered, ENXIO without registered files, EINVAL for a slot that is not there, ENFILE when all are taken.
     pub fn put(&mut self, slot: u32, file: Arc<OpenFile>) -> Result<(u32, Option<Entry<Arc<OpenFile>>>)> {
+        check(&file)?;
         let range = self.range;
         let files = self.files.as_mut().ok_or(Errno::ENXIO)?;
         let at = match slot {

@@ -138,7 +138,7 @@ pub struct Ring {
     completions: Mutex<Completions>,
     /// Completions there have been in all, for those who wait for so many.
     ended: AtomicUsize,
-    /// Woken for each completion, and when work waits for who may do it.
+    /// Woken for each completion.
     pub posted: WaitQueue,
     /// What is under way, by number.
     pub ops: Mutex<BTreeMap<usize, Arc<Op>>>,

@@ -70,7 +70,7 @@ impl Server {
         };
         let next = Next::At(if lively && self.several { now } else { now + INTERVAL });
         let Some(issuer) = &*place else {
-            return match self.watched.remind(found) {
+            return match self.watched.remind(found, now) {
                 Some(true) => next,
                 Some(false) => Next::Woken,
                 None => self.over(),

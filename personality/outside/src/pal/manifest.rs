@@ -106,7 +106,10 @@ impl Manifest {
             "loader.syscall_symbol" => {}
             "sys.ask_for_checkpoint" => drop(one_of(key, value, &["0", "1"])?),
             "sys.brk.size" => drop(size(key, value)?),
-            "sys.stack.size" => self.stack = Some(size(key, value)?),
+            "sys.stack.size" => match size(key, value)? {
+                0 => return Err(format!("`{key}`: no program begins without a stack")),
+                bytes => self.stack = Some(bytes),
+            },
             "fs.start_dir" => self.start_dir = Some(value.to_owned()),
             "net.port.rebase_on_lo" => {
                 self.rebase = value.parse().map_err(|_| format!("`{key}`: `{value}` is not a number up to 65535"))?;
@@ -238,6 +241,7 @@ mod tests {
         assert_eq!(fault("fs.mount.root.path = /"), "line 1: there is no key `fs.mount.root.path`");
         assert_eq!(fault("fs.mount.root.type = chroot"), "`fs.mount.root` has no `uri`");
         assert_eq!(fault("sys.stack.size = 1T"), "line 1: `sys.stack.size`: `1T` is not a number of bytes, with K, M or G");
+        assert_eq!(fault("sys.stack.size = 0"), "line 1: `sys.stack.size`: no program begins without a stack");
         assert_eq!(fault("sys.brk.size = 99999999999G").lines().count(), 1);
         assert!(fault("net.rules.1 = 1.2.3.4").starts_with("line 1: net.rules.1: "));
         assert!(fault("loader.preload = file:libLinux.so").contains("loader.preload"));

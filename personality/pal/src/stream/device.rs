@@ -7,12 +7,12 @@ use core::any::Any;
 use janua_abi::linux::Result;
 use janua_abi::pal::Error;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::offset;
 use janua_object::vfs::Attr;
 use janua_object::{Caller, Events, File, OpenFile};
-use janua_personality_linux::Thread;
+
+use crate::state::State;
 
 /// Standard input and output as one.
 pub struct Console {
@@ -21,11 +21,10 @@ pub struct Console {
 }
 
 impl Console {
-    /// For access of this kind (O_RDONLY and the like). A process has them at the descriptors 0 and 1.
-    pub fn open(thread: &Thread, flags: u32) -> Result<Arc<OpenFile>> {
-        let files = thread.files();
-        let console = Console { input: files.get(Fd(0)).ok(), output: files.get(Fd(1)).ok() };
-        Ok(OpenFile::new(Arc::new(console), flags, None))
+    /// For access of this kind (O_RDONLY and the like). Made of what the picoprocess began with alone: what its program opens has no part in it.
+    pub fn open(state: &State, flags: u32) -> Arc<OpenFile> {
+        let [input, output, _] = state.console.read().clone();
+        OpenFile::new(Arc::new(Console { input, output }), flags, None)
     }
 }
 

@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::Errno;
+use janua_abi::linux::net::msg;
 use janua_abi::pal::{Error, Kind, stream};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::table::Fd;
@@ -54,7 +55,7 @@ pub async fn open(thread: &Thread, uri: UserStr, access: u32, share: u32, create
                 Uri::File(path) => file::open(thread, &state, path, false, how)?,
                 Uri::Dir(path) => file::open(thread, &state, path, true, how)?,
                 Uri::Device(path) => device(thread, &state, path, how)?,
-                Uri::Tty => Console::open(thread, how.access | how.status())?,
+                Uri::Tty => Console::open(&state, how.access | how.status()),
                 Uri::PipePrivate => Stream::private(thread).open(how.status()),
                 Uri::PipeServer(number) => {
                     Server::open(&state.system, thread.machine().clock(), group(&state, *number), how.status())?
@@ -133,19 +134,13 @@ pub async fn read(
             }
             let kind = handle::kind(&file);
             if kind == Kind::Directory {
-                let names = file::list(thread, &file, count)?;
-                thread.user().copy_out(buf.addr(), &names).map_err(|_| Errno::EFAULT)?;
-                return Ok(names.len());
+                return names(thread, &file, buf, count);
+            }
+            if matches!(kind, Kind::Udp | Kind::UdpServer) {
+                let source = (!source.is_null() && size > 0).then_some((source, size));
+                return datagram(thread, &state, &file, (buf, count), source).await;
             }
             let mut buf = ReadBuf::user(thread.user(), buf.addr(), count)?.until(thread.work_word(), work::KILL);
-            if matches!(kind, Kind::Udp | Kind::UdpServer) {
-                let (len, from) = socket::receive(thread, &file, &mut buf).await?;
-                if !source.is_null() && size > 0 {
-                    let named = from.map(|from| socket::source(&state, from).into_bytes()).unwrap_or_default();
-                    put_text(thread, named, source, size)?;
-                }
-                return Ok(len);
-            }
             match read_file(thread, &file, &mut buf, place(&file, offset, count)?, false).await? {
                 0 => Err(Error::EndOfStream.into()),
                 n => Ok(n),
@@ -153,6 +148,40 @@ pub async fn read(
         }
         .await,
     )
+}
+
+/// The next names of a directory. They are the next still when they cannot be given.
+fn names(thread: &Thread, file: &OpenFile, buf: UserPtr<u8>, count: usize) -> Result {
+    let before = *file.pos.lock();
+    let names = file::list(thread, file, count)?;
+    if thread.user().copy_out(buf.addr(), &names).is_err() {
+        *file.pos.lock() = before;
+        return Err(Errno::EFAULT.into());
+    }
+    Ok(names.len())
+}
+
+/// The next datagram. It and its sender are given before it is taken: it stays where that cannot be.
+async fn datagram(
+    thread: &Thread,
+    state: &State,
+    file: &OpenFile,
+    (buf, count): (UserPtr<u8>, usize),
+    source: Option<(UserPtr<u8>, usize)>,
+) -> Result {
+    let tell = |from: Option<core::net::SocketAddr>| {
+        let Some((to, size)) = source else { return Ok(0) };
+        put_text(thread, from.map(|from| socket::source(state, from).into_bytes()).unwrap_or_default(), to, size)
+    };
+    let room = || ReadBuf::user(thread.user(), buf.addr(), count).map(|buf| buf.until(thread.work_word(), work::KILL));
+    let (_, first) = socket::receive(thread, file, &mut room()?, msg::PEEK).await?;
+    tell(first)?;
+    let (len, from) = socket::receive(thread, file, &mut room()?, 0).await?;
+    // Another thread has taken the one before.
+    if from != first {
+        tell(from)?;
+    }
+    Ok(len)
 }
 
 /// Gives the program a text with its zero. OVERFLOW when it does not fit.

@@ -42,27 +42,42 @@ fn sockets(addr: SocketAddr) -> SockAddr {
     SockAddr::Inet(addr)
 }
 
-/// An address as it is outside: ports of the loopback are moved.
-fn outside(rules: &Rules, addr: SocketAddr, back: bool) -> SocketAddr {
+/// An address as the program sees it: ports of the loopback are moved back.
+fn inside(rules: &Rules, addr: SocketAddr) -> SocketAddr {
     let mut addr = addr;
-    if addr.ip().is_loopback() && addr.port() != 0 {
-        for manifest in rules.iter() {
-            let by = manifest.rebase;
-            addr.set_port(if back { addr.port().wrapping_sub(by) } else { addr.port().wrapping_add(by) });
-        }
+    if is_moved(addr) {
+        let by = rules.iter().fold(0u16, |sum, manifest| sum.wrapping_add(manifest.rebase));
+        addr.set_port(addr.port().wrapping_sub(by));
     }
     addr
 }
 
-/// DENIED unless every manifest has a rule for such a socket.
-fn check(rules: &Rules, bind: Option<SocketAddr>, peer: Option<SocketAddr>) -> Result<()> {
-    let allowed = rules.iter().all(|manifest| {
+/// Whether manifests may move a port: of the loopback, by whichever family.
+fn is_moved(addr: SocketAddr) -> bool {
+    addr.ip().to_canonical().is_loopback() && addr.port() != 0
+}
+
+/// Where a socket is bound and whom it talks to, as they are outside. Each manifest, from the innermost on, judges what those within it made of the
+/// addresses, and moves their ports in turn: what comes to the outermost is what there will be. DENIED where one has no rule for such a socket, and for a
+/// port that is moved beyond the last.
+fn outside(
+    rules: &Rules,
+    bind: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
+) -> Result<(Option<SocketAddr>, Option<SocketAddr>)> {
+    let (mut bind, mut peer) = (bind, peer);
+    for manifest in rules.iter().rev() {
         let holds = |rule: &janua_personality_outside::pal::manifest::NetRule| {
             bind.is_none_or(|addr| rule.bind.hold(addr)) && peer.is_none_or(|addr| rule.peer.hold(addr))
         };
-        manifest.net.iter().any(holds)
-    });
-    if allowed { Ok(()) } else { Err(Error::Denied.into()) }
+        if !manifest.net.iter().any(holds) {
+            return Err(Error::Denied.into());
+        }
+        for addr in [&mut bind, &mut peer].into_iter().flatten().filter(|addr| is_moved(**addr)) {
+            addr.set_port(addr.port().checked_add(manifest.rebase).ok_or(Error::Denied)?);
+        }
+    }
+    Ok((bind, peer))
 }
 
 fn create(thread: &Thread, addr: SocketAddr, kind: u32) -> Result<Arc<dyn Socket>> {
@@ -85,19 +100,19 @@ pub async fn open(thread: &Thread, state: &State, uri: &Uri, how: How) -> Result
         Uri::UdpAny => (None, None, sock::DGRAM),
         _ => return Err(Error::Invalid.into()),
     };
-    check(&rules, bind, peer)?;
+    let (bind, peer) = outside(&rules, bind, peer)?;
     let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let socket = create(thread, bind.or(peer).unwrap_or(any), kind)?;
     // Its description releases it, whatever happens.
     let file = described(thread, socket.clone(), how);
     if let Some(bind) = bind {
-        socket.bind(&thread.caller(), &sockets(outside(&rules, bind, false)))?;
+        socket.bind(&thread.caller(), &sockets(bind))?;
     }
     if matches!(uri, Uri::TcpServer(_)) {
         socket.listen(&thread.caller(), BACKLOG)?;
     }
     if let Some(peer) = peer {
-        connect(thread, &*socket, &sockets(outside(&rules, peer, false))).await?;
+        connect(thread, &*socket, &sockets(peer)).await?;
     }
     Ok(file)
 }
@@ -153,10 +168,15 @@ pub async fn accept(thread: &Thread, file: &OpenFile) -> Result<Arc<OpenFile>> {
     Ok(described(thread, connection, how))
 }
 
-/// The next datagram, and who has sent it.
-pub async fn receive(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>) -> Result<(usize, Option<SocketAddr>)> {
+/// The next datagram, and who has sent it. `flags`: 0, or [`PEEK`](janua_abi::linux::net::msg::PEEK).
+pub async fn receive(
+    thread: &Thread,
+    file: &OpenFile,
+    buf: &mut ReadBuf<'_>,
+    flags: u32,
+) -> Result<(usize, Option<SocketAddr>)> {
     let socket = &*object::of_file(file)?.socket;
-    let received = when_ready(thread, (file, socket), Events::READABLE, || socket.receive(buf, 0, true)).await?;
+    let received = when_ready(thread, (file, socket), Events::READABLE, || socket.receive(buf, flags, true)).await?;
     let from = match received.from {
         Some(SockAddr::Inet(from)) => Some(from),
         _ => None,
@@ -174,14 +194,16 @@ pub async fn send(
 ) -> Result<usize> {
     let rules = state.rules();
     let socket = &*object::of_file(file)?.socket;
-    if let Some(to) = to {
-        let bind = match socket.name() {
-            Ok(SockAddr::Inet(name)) if name.port() != 0 => Some(outside(&rules, name, true)),
-            _ => None,
-        };
-        check(&rules, bind, Some(to))?;
-    }
-    let to = to.map(|to| sockets(outside(&rules, to, false)));
+    let to = match to {
+        Some(to) => {
+            let bind = match socket.name() {
+                Ok(SockAddr::Inet(name)) if name.port() != 0 => Some(inside(&rules, name)),
+                _ => None,
+            };
+            outside(&rules, bind, Some(to))?.1.map(sockets)
+        }
+        None => None,
+    };
     let out = Outgoing { flags: NO_SIGNAL, to, ..Outgoing::default() };
     let step = || socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
     when_ready(thread, (file, socket), Events::WRITABLE, step).await
@@ -189,14 +211,14 @@ pub async fn send(
 
 /// The URI of a sender.
 pub fn source(state: &State, from: SocketAddr) -> String {
-    format!("udp:{}", outside(&state.rules(), from, true))
+    format!("udp:{}", inside(&state.rules(), from))
 }
 
 /// The URI of a socket: of a server where it is bound, of others that and whom they are connected to.
 pub fn name(state: &State, socket: &dyn Socket) -> String {
     let rules = state.rules();
     let shown = |name: janua_abi::linux::Result<SockAddr>| match name {
-        Ok(SockAddr::Inet(addr)) => Some(outside(&rules, addr, true)),
+        Ok(SockAddr::Inet(addr)) => Some(inside(&rules, addr)),
         _ => None,
     };
     let (own, peer) = (shown(socket.name()), shown(socket.peer_name()));

@@ -9,7 +9,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::table::Fd;
 use janua_object::OpenFile;
 
-use super::super::resources::{Entry, MOST_GROUP};
+use super::super::resources::{self, Entry, MOST_GROUP};
 use super::super::ring::{Completion, Ring};
 use super::super::turn::{Turn, post};
 use crate::Thread;
@@ -73,9 +73,7 @@ pub fn update_files(
                 -1 => None,
                 number => Some(Entry { what: fd::get(thread, Fd(number))?, tag }),
             };
-            if new.as_ref().is_some_and(|entry| entry.what.downcast::<Ring>().is_some()) {
-                return Err(Errno::EBADF);
-            }
+            new.as_ref().map_or(Ok(()), |entry| resources::check(&entry.what))?;
             let mut resources = ring.resources.lock();
             let place = resources.files.as_mut().and_then(|files| files.get_mut(offset as usize + at)).ok_or(Errno::ENXIO)?;
             Ok(core::mem::replace(place, new))

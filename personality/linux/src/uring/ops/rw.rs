@@ -200,17 +200,23 @@ async fn try_read(op: &Op, thread: &Thread, file: &OpenFile, multi: bool) -> Res
             wait_for(thread, file, Events::READABLE.bits()).await?;
         }
         let taken = resources::take(&op.ring.resources, thread, op.sqe.buf_index, op.sqe.len as usize)?;
-        let place = place(file, op.sqe.off, taken.len)?;
-        let mut buf = ReadBuf::user(thread.user(), taken.addr, taken.len)?.until(thread.work_word(), work::KILL);
+        let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
+        // As on Linux a read that cannot begin has used its buffer up, and says which.
+        let refused = |errno| Attempt { reply: Reply { flags, ..Reply::error(errno) }, again: false };
+        let place = match place(file, op.sqe.off, taken.len) {
+            Ok(place) => place,
+            Err(errno) => return Ok(refused(errno)),
+        };
+        let mut buf = match ReadBuf::user(thread.user(), taken.addr, taken.len) {
+            Ok(buf) => buf.until(thread.work_word(), work::KILL),
+            Err(errno) => return Ok(refused(errno)),
+        };
         match read_file(thread, file, &mut buf, place, true).await {
             Ok(0) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Ok(Attempt { reply: Reply { failed: op.sqe.len != 0, ..Reply::value(0) }, again: false });
             }
-            Ok(n) => {
-                let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
-                return Ok(brought(op, n, flags, multi));
-            }
+            Ok(n) => return Ok(brought(op, n, flags, multi)),
             Err(Errno::EAGAIN) if file.ops.may_wait() => {
                 resources::give_back(&op.ring.resources, &taken);
                 pause().await;

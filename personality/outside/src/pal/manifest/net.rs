@@ -16,8 +16,10 @@ pub struct Addresses {
 impl Addresses {
     /// Whether an address is one of these.
     pub fn hold(&self, addr: SocketAddr) -> bool {
-        let any = self.ip.is_unspecified() && self.ip.is_ipv4() == addr.is_ipv4();
-        (any || self.ip == addr.ip().to_canonical()) && (self.ports.0..=self.ports.1).contains(&addr.port())
+        // An address of IPv4 in IPv6's form is one of IPv4's.
+        let ip = addr.ip().to_canonical();
+        let any = self.ip.is_unspecified() && self.ip.is_ipv4() == ip.is_ipv4();
+        (any || self.ip == ip) && (self.ports.0..=self.ports.1).contains(&addr.port())
     }
 }
 
@@ -79,6 +81,8 @@ mod tests {
         assert!(rule.bind.hold("127.0.0.1:8010".parse().unwrap()) && !rule.bind.hold("127.0.0.1:8011".parse().unwrap()));
         assert!(!rule.bind.hold("127.0.0.2:8000".parse().unwrap()));
         assert!(rule.peer.hold("[::1]:1".parse().unwrap()) && !rule.peer.hold("1.1.1.1:1".parse().unwrap()));
+        // Any address of one family is none of the other's, in whichever form it is written.
+        assert!(!rule.peer.hold("[::ffff:1.1.1.1]:1".parse().unwrap()));
     }
 
     #[test]
