@@ -53,7 +53,7 @@ int main(void)
     check(DkPhysicalMemoryCommit(channel, 1, &page, &size, 0) == 1, "a page on its way");
     *anywhere = NULL;
     DkVirtualMemoryProtect(anywhere, PAGE, PAL_PROT_READ);
-    check(failed_with(DkPhysicalMemoryMap(channel, 1, anywhere, &size, &rights), PAL_ERROR_BADADDR), "to a place that cannot be told");
+    check(failed_with(DkPhysicalMemoryMap(channel, 1, anywhere, &size, &rights), PAL_ERROR_BADADDR), "to a place that cannot be written");
     page = NULL;
     check(DkPhysicalMemoryMap(channel, 1, &page, &size, &rights) == 1 && *(char *)page == 'a', "and it is on its way still");
     check(failed_with(DkStreamChangeName(pipe, "pipe:3"), PAL_ERROR_NOTSUPPORT), "a pipe's name changed");

@@ -257,7 +257,7 @@ pub fn map(thread: &Thread, fd: Fd, count: usize, addrs: UserPtr<u64>, sizes: Us
         for ((addr, len), prot) in wanted.iter().zip(&prots) {
             memory::check(&state, *addr, *len, *prot, 0)?;
         }
-        // Where pages went that cannot be told, nobody would have them.
+        // Where pages went that cannot be reported, nobody would have them.
         for (at, (addr, _)) in wanted.iter().enumerate() {
             addrs.at(at).write(thread.user(), &(*addr as u64))?;
         }

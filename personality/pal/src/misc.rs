@@ -57,7 +57,7 @@ pub fn start(thread: &Thread, out: UserPtr<Start>, upcall: usize, restorer: usiz
         if state.started.load(Ordering::Relaxed) {
             return Err(Error::Denied.into());
         }
-        // What cannot be told would have happened all the same.
+        // What cannot be reported would have happened all the same.
         out.write(user, &Start::default())?;
         if state.started.swap(true, Ordering::Relaxed) {
             return Err(Error::Denied.into());

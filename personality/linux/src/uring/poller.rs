@@ -196,7 +196,7 @@ impl Watched {
                 if now.saturating_sub(ring.lively.load(Ordering::Relaxed)) < ring.shape.idle {
                     return Some(true);
                 }
-                // Its process is stopped, or over while another has the ring: whoever goes on with it announces it.
+                // Its process is stopped, or over while another has the ring: who goes on with it announces it.
                 if !ring.is_flagged(sq_ring::NEED_WAKEUP) {
                     need_wakeup(&ring, true);
                 }
