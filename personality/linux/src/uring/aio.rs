@@ -173,7 +173,8 @@ fn submit_one(issuer: &Arc<Issuer>, thread: &Thread, ring: &Arc<Ring>, addr: usi
         return Err(errno);
     }
     let member = Member { sqe, wrong: None, time: None, iocb: addr as u64, event };
-    turn.begin(Chain { ring: ring.clone(), members: VecDeque::from([member]), drains: false });
+    let issuer = Arc::downgrade(issuer);
+    turn.begin(Chain { ring: ring.clone(), members: VecDeque::from([member]), drains: false, issuer });
     turn.end();
     Ok(())
 }

@@ -343,7 +343,21 @@ impl Issuer {
         self.give_up(thread);
     }
 
-    /// What nobody does any more: all but chains, which only the thread sends, and sees to itself.
+    /// The chains of a ring that it was sent and does not begin any more: it is over. Who takes one sees to it.
+    pub fn take_back(&self, ring: &Arc<Ring>) -> Vec<Chain> {
+        if !self.is_over() {
+            return Vec::new();
+        }
+        let mut ready = self.ready.lock();
+        let (chains, others): (VecDeque<Job>, VecDeque<Job>) = core::mem::take(&mut *ready)
+            .into_iter()
+            .partition(|job| matches!(job, Job::Begin(chain) if Arc::ptr_eq(&chain.ring, ring)));
+        *ready = others;
+        let chain = |job| if let Job::Begin(chain) = job { Some(chain) } else { None };
+        chains.into_iter().filter_map(chain).collect()
+    }
+
+    /// What nobody does any more: all but chains, which who has sent them takes back, or the thread ends itself.
     fn shed(&self) {
         let others: VecDeque<Job> = {
             let mut ready = self.ready.lock();

@@ -1,7 +1,7 @@
 //! Taking submissions out of a ring. Each entry is copied once; which it is, and what it holds, is up to the program.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::uring::{Sqe, flag, op, setup, sq_ring, sqe};
@@ -83,6 +83,8 @@ pub struct Chain {
     pub members: VecDeque<Member>,
     /// It begins when all before it is over.
     pub drains: bool,
+    /// Who submitted it: in whose memory it is made, with whose descriptors and by whose rights, no matter which of those that have the ring ends what was before it.
+    pub issuer: Weak<Issuer>,
 }
 
 impl Chain {
@@ -195,7 +197,8 @@ impl Taker<'_> {
             }
             None => {
                 let after = core::mem::take(&mut ring.unfinished.lock().next_drains);
-                Chain { ring: ring.clone(), members: VecDeque::with_capacity(1), drains: drains || after }
+                let issuer = Arc::downgrade(self.turn.issuer);
+                Chain { ring: ring.clone(), members: VecDeque::with_capacity(1), drains: drains || after, issuer }
             }
         };
         chain.members.push_back(Member { sqe, wrong, time, iocb: 0, event: None });

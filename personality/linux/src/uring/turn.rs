@@ -1,6 +1,8 @@
 //! A thread's turn at a ring: operations begin, go on and end in it.
 
 use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::task::{Poll, Waker};
 
@@ -95,12 +97,13 @@ impl<'a> Turn<'a> {
     /// Has the thread itself begin a chain, of which it alone can make the first; nobody, where it has ended.
     fn send_home(&self, chain: Chain) {
         let home = self.issuer.owner().and_then(|owner| issuer::of(&owner).ok());
-        match home.filter(|home| !home.is_over()) {
-            Some(home) => home.send(self.ring, Job::Begin(chain)),
-            None => {
-                chain.members.iter().for_each(|member| self.post_error(&member.sqe, Errno::ECANCELED));
-                self.finish(chain.members.len());
-            }
+        let left = match home {
+            Some(home) => self.hand(&home, chain),
+            None => vec![chain],
+        };
+        for chain in left {
+            chain.members.iter().for_each(|member| self.post_error(&member.sqe, Errno::ECANCELED));
+            self.finish(chain.members.len());
         }
     }
 
@@ -268,18 +271,37 @@ impl<'a> Turn<'a> {
         post(self.ring, &self.access, &Completion { user_data: sqe.user_data, result, ..Completion::default() });
     }
 
-    /// So many submissions are over. What waited for all before it may begin now.
+    /// So many submissions are over. What waited for all before it may begin now, by who submitted it; if that one is over it is cancelled.
     pub fn finish(&self, over: usize) {
-        let mut unfinished = self.ring.unfinished.lock();
-        unfinished.count = unfinished.count.saturating_sub(over);
-        while let Some(first) = unfinished.deferred.front() {
-            if first.drains && unfinished.count != 0 {
-                break;
+        let mut left = Vec::new();
+        {
+            let mut unfinished = self.ring.unfinished.lock();
+            unfinished.count = unfinished.count.saturating_sub(over);
+            while let Some(first) = unfinished.deferred.front() {
+                if first.drains && unfinished.count != 0 {
+                    break;
+                }
+                let Some(chain) = unfinished.deferred.pop_front() else { break };
+                unfinished.waiting = unfinished.waiting.saturating_sub(chain.members.len());
+                let Some(issuer) = chain.issuer.upgrade() else {
+                    left.push(chain);
+                    continue;
+                };
+                unfinished.count += chain.members.len();
+                for back in self.hand(&issuer, chain) {
+                    unfinished.count = unfinished.count.saturating_sub(back.members.len());
+                    left.push(back);
+                }
             }
-            let Some(chain) = unfinished.deferred.pop_front() else { break };
-            unfinished.count += chain.members.len();
-            unfinished.waiting = unfinished.waiting.saturating_sub(chain.members.len());
-            self.issuer.send(self.ring, Job::Begin(chain));
         }
+        for member in left.iter().flat_map(|chain| &chain.members) {
+            self.post_error(&member.sqe, Errno::ECANCELED);
+        }
+    }
+
+    /// Has an issuer begin a chain. What it would never begin, of this ring's, comes back: it is over. The turn's own does what it is sent at its end.
+    fn hand(&self, issuer: &Arc<Issuer>, chain: Chain) -> Vec<Chain> {
+        issuer.send(self.ring, Job::Begin(chain));
+        if Arc::ptr_eq(self.issuer, issuer) { Vec::new() } else { issuer.take_back(self.ring) }
     }
 }
