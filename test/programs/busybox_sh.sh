@@ -22,7 +22,7 @@ $b env -i A=1 $b env; $b id -u; $b true && ! $b false && echo logic
 (exit 3) || echo "status $?"
 $b sh -c "kill -TERM \$\$" || echo "killed $?"
 $b yes | $b head -n 3; $b sleep 0.05; $b usleep 1000
-$b ps | $b grep -c PID
+$b ps | $b sed -n 1p | $b grep -c PID
 $b cmp words words && echo same; $b uniq -c <<END | $b tr -s " "
 a
 a

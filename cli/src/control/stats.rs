@@ -151,7 +151,7 @@ mod tests {
         let inside = Metrics { processes: 2, files: 9, calls, modules: vec![module] };
         let all = one(Some(inside));
         let text = table(&all);
-        assert!(text.contains("module f\"s?") && text.contains("on core 1, 70 turns"), "{text}");
+        assert!(text.contains("module f\"s") && text.contains("on core 1, 70 turns"), "{text}");
         assert!(text.contains("1m1s") && text.contains("open files") && text.contains("system calls"), "{text}");
         assert!(text.lines().any(|line| line.split_whitespace().eq(["web", "memory", "3.0M", "3.0M", "1.0G", "1"])), "{text}");
         let text = json(&all);

@@ -150,6 +150,8 @@ impl Made {
     fn seize(self, tracee: &mut Tracee, mirror: &Mirror, xstate: Option<&[u8]>) -> core::result::Result<Made, Lost> {
         let (mut made, mut seized) = (self, tracee.seize(self.pid));
         if seized.is_err() && self.before.is_some() {
+            // They are released once: with the process, or not at all.
+            let _ = mirror.part();
             spare::give_up(self.pid, self.pages, tracee);
             made = made_new().map_err(|_| Lost)?;
             mirror.set_counted_before(Counted::default());
@@ -158,9 +160,7 @@ impl Made {
         }
         seized?;
         match xstate {
-            Some(area) => {
-                let _ = tracee.set_xstate(area);
-            }
+            Some(area) => tracee.set_xstate(area).map_err(|_| Lost)?,
             None if made.before.is_some() => tracee.set_xstate(&UNUSED.lock()).map_err(|_| Lost)?,
             None if UNUSED.lock().is_empty() => {
                 let mut area = Box::new([0; XSTATE_MOST]);

@@ -571,7 +571,8 @@ impl Mirror {
         if !tracee.calls(page, &requests)? {
             // The host has no room for so many mappings: all come anew, by faults.
             inner.hide_all();
-            if !tracee.calls(page, &[everything])? {
+            // So does the page that a new process has of the one it was made from, whose going may have been among them.
+            if !tracee.calls(page, &[stub::unmap(stub::word(), PAGE), everything])? {
                 return Err(Lost);
             }
         }

@@ -6,6 +6,7 @@
 //! registration for membarrier(2), is not kept.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_paging::{Frames, PAGE};
 use janua_platform_linux::{clock, usage};
@@ -41,11 +42,14 @@ pub struct Counted {
 }
 
 static SPARES: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
+/// How many there are, with those that are about to be.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// One that nobody has ended meanwhile: the last that was used.
 pub fn take() -> Option<Spare> {
     loop {
         let spare = SPARES.lock().pop()?;
+        COUNT.fetch_sub(1, Ordering::Relaxed);
         if !has_ended(spare.pid) {
             return Some(spare);
         }
@@ -64,11 +68,23 @@ pub fn give_up(pid: u32, pages: Pages, tracee: &mut Tracee) {
 
 /// Keeps the process of a thread that is at its end: false when it is none to be kept, or too many are. Nothing is lost then.
 pub fn keep(thread: &Thread, mirror: &Mirror, tracee: &mut Tracee) -> bool {
-    let is_bare = mirror.is_bare() && thread.areas.lock().iter().all(Option::is_none);
-    let Some(page) = mirror.requests().filter(|_| is_bare && SPARES.lock().len() < MOST) else { return false };
+    if !mirror.is_bare() || thread.areas.lock().iter().any(Option::is_some) {
+        return false;
+    }
+    let is_kept = COUNT.fetch_add(1, Ordering::Relaxed) < MOST && clear_away(mirror, tracee);
+    if !is_kept {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_kept
+}
+
+fn clear_away(mirror: &Mirror, tracee: &mut Tracee) -> bool {
+    let Some(page) = mirror.requests() else { return false };
     let pid = mirror.pid();
     tracee.set_name(WAITING);
-    if !matches!(tracee.calls(page, &[stub::unmap(0, mailbox::places().start)]), Ok(true)) {
+    // The page of the process it was made from has gone with its first trip, if that could be made.
+    let all = [stub::unmap(0, mailbox::places().start), stub::unmap(stub::word(), PAGE)];
+    if !matches!(tracee.calls(page, &all), Ok(true)) {
         return false;
     }
     let counted = counted(mirror, pid);

@@ -151,7 +151,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     let space = old.space().clone();
     crate::ring::leave(thread);
     thread.close_queues();
-    crate::uring::leave(thread, false);
+    crate::uring::leave(thread);
     crate::uring::aio::forget(thread);
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
@@ -172,6 +172,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
         Ok(mm) => {
             old.leave();
             if let Some(frame) = commit(thread, &mm, prepared, rights) {
+                crate::uring::begin(thread);
                 thread.replace_frame(frame);
                 ptrace::program_begins(thread, tid);
             }

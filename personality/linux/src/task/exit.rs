@@ -97,7 +97,7 @@ pub fn leave_memory(thread: &Thread) {
 pub fn end_thread(thread: &Thread) {
     crate::ring::leave(thread);
     thread.close_queues();
-    crate::uring::leave(thread, true);
+    crate::uring::leave(thread);
     leave_memory(thread);
     futex::robust::end(thread);
     super::clone::release_vfork(thread);

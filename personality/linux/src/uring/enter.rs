@@ -49,10 +49,15 @@ pub async fn io_uring_enter(
         if ring.disabled.load(core::sync::atomic::Ordering::SeqCst) {
             return Err(Errno::EBADFD);
         }
+        let is_own = ring.is_made_in(&thread.task);
+        if !is_own && !ring.is_made(&thread.kernel) {
+            return Err(Errno::EOWNERDEAD);
+        }
         if flags & enter::SQ_WAKEUP != 0 {
             poller::wake(thread, &ring);
         }
-        if flags & (enter::SQ_WAKEUP | enter::SQ_WAIT) != 0 {
+        // They are made in the maker's memory and by its rights, no matter who announces them.
+        if flags & (enter::SQ_WAKEUP | enter::SQ_WAIT) != 0 && is_own {
             submit_here(&issuer, thread, &ring)?;
         }
         to_submit as usize

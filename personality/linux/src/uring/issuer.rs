@@ -93,7 +93,7 @@ pub enum Held {
     #[default]
     None,
     Issuer(Arc<Issuer>),
-    /// The thread ends: nobody would serve another.
+    /// The thread ends, or is about to run another program: nobody would serve another.
     Over,
 }
 
@@ -252,7 +252,10 @@ impl Issuer {
             }
             Job::Take(ring) => {
                 ring.asked.store(false, Ordering::SeqCst);
-                submit::take_all(self, thread, &ring);
+                // It may have been asked while it was another program's.
+                if ring.is_made_in(&thread.task) {
+                    submit::take_all(self, thread, &ring);
+                }
             }
         }
     }

@@ -75,15 +75,19 @@ pub fn errands(thread: &Thread) {
     }
 }
 
-/// By a thread that is about to run another program, or with `for_good` to end: all it has under way ends.
-pub fn leave(thread: &Thread, for_good: bool) {
+/// By a thread that is about to run another program, or to end: all it has under way ends, and nothing is begun for it until [`begin`].
+pub fn leave(thread: &Thread) {
     let servers = core::mem::take(&mut *thread.ring_servers.lock());
     servers.iter().for_each(|server| server.leave(thread));
-    let next = if for_good { Held::Over } else { Held::None };
-    let held = core::mem::replace(&mut *thread.uring.lock(), next);
+    let held = core::mem::replace(&mut *thread.uring.lock(), Held::Over);
     if let Held::Issuer(issuer) = held {
         issuer.end(thread);
     }
+}
+
+/// By a thread that begins another program.
+pub fn begin(thread: &Thread) {
+    *thread.uring.lock() = Held::None;
 }
 
 /// A file has been mapped.

@@ -16,7 +16,7 @@ use janua_rt::Mutex;
 use janua_rt::wake::{self, Raised};
 
 use super::issuer::{self, Issuer, Job};
-use super::ring::Ring;
+use super::ring::{Maker, Ring};
 use super::server;
 use super::submit::need_wakeup;
 use crate::{Task, Thread};
@@ -60,6 +60,7 @@ impl Default for Poller {
 pub fn add(thread: &Thread, ring: &Arc<Ring>) -> Result<()> {
     let poller = &thread.kernel.rings.poller;
     let machine = thread.machine();
+    *ring.maker.lock() = Some(Maker::of(thread));
     if server::add(thread, ring)? {
         return Ok(());
     }
@@ -153,6 +154,13 @@ impl Watched {
     /// Looks into the ring.
     pub fn find(&self, now: Nanos) -> Found {
         let Some(ring) = self.ring.upgrade().filter(|ring| !ring.is_closed()) else { return Found::Closed };
+        // The program that made it is over: another in its process, with rights of its own perhaps, makes nothing for who has the ring still.
+        if self.task.upgrade().is_none_or(|task| !ring.is_made_in(&task)) {
+            if !ring.is_flagged(sq_ring::NEED_WAKEUP) {
+                need_wakeup(&ring, true);
+            }
+            return Found::Closed;
+        }
         let access = ring.shared.from_anywhere();
         // Who enables it announces it.
         if ring.disabled.load(Ordering::SeqCst) {
@@ -208,13 +216,13 @@ impl Watched {
         }
     }
 
-    /// Who takes what is in the ring: the thread that made it, or another of its process.
+    /// Who takes what is in the ring: the thread that made it, or another of its program.
     fn taker(&self, ring: &Ring) -> Option<Arc<Issuer>> {
         let mut place = ring.issuer.lock();
         if let Some(issuer) = place.as_ref().and_then(Weak::upgrade).filter(|issuer| !issuer.is_over()) {
             return Some(issuer);
         }
-        let task = self.task.upgrade()?;
+        let task = self.task.upgrade().filter(|task| ring.is_made_in(task))?;
         let issuer = task.threads().iter().find_map(|seat| issuer::of(seat).ok())?;
         *place = Some(Arc::downgrade(&issuer));
         Some(issuer)

@@ -24,9 +24,9 @@ use super::memory::{Access, Region, Shared};
 use super::op::Op;
 use super::resources::Resources;
 use super::submit::Chain;
-use crate::Thread;
 use crate::caller::thread_of;
 use crate::user::RingCharge;
+use crate::{Kernel, Task, Thread};
 
 /// Where the words of a ring are in its first region. Those that the kernel writes have eight bytes each.
 pub mod at {
@@ -125,6 +125,24 @@ pub struct Unfinished {
     pub deferred: VecDeque<Chain>,
 }
 
+/// A program in its process, by their numbers: that of the program is no other's.
+#[derive(Clone, Copy)]
+pub struct Maker {
+    pid: u32,
+    program: u64,
+}
+
+impl Maker {
+    pub fn of(thread: &Thread) -> Maker {
+        Maker { pid: thread.task.pid, program: thread.task.program() }
+    }
+
+    /// Whether a process runs this program still.
+    pub fn is_in(self, task: &Task) -> bool {
+        task.pid == self.pid && task.program() == self.program && task.ended().is_none()
+    }
+}
+
 /// One ring.
 pub struct Ring {
     me: Weak<Ring>,
@@ -156,6 +174,8 @@ pub struct Ring {
     closed: AtomicBool,
     /// Flags for the program in the submission ring.
     flags: AtomicU32,
+    /// Whose submissions those are that it is looked into for, if it is.
+    pub maker: Mutex<Option<Maker>>,
     /// The module that looks into it, where one does.
     pub served: OnceArc<Chore>,
     /// When something was in it last that nobody announced, or it was announced, for who looks into it.
@@ -170,6 +190,17 @@ pub struct Ring {
 }
 
 impl Ring {
+    /// Whether a process runs the program that the ring is looked into for.
+    pub fn is_made_in(&self, task: &Task) -> bool {
+        self.maker.lock().is_some_and(|maker| maker.is_in(task))
+    }
+
+    /// Whether that program runs still.
+    pub fn is_made(&self, kernel: &Kernel) -> bool {
+        let Some(maker) = *self.maker.lock() else { return false };
+        kernel.process(maker.pid).is_some_and(|task| maker.is_in(&task))
+    }
+
     pub fn new(shape: Shape, shared: Shared, clock: &'static dyn Clock, charge: Option<RingCharge>) -> Arc<Ring> {
         let disabled = shape.has(setup::R_DISABLED);
         Arc::new_cyclic(|me| Ring {
@@ -191,6 +222,7 @@ impl Ring {
             limited: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             flags: AtomicU32::new(0),
+            maker: Mutex::default(),
             served: OnceArc::default(),
             lively: AtomicU64::new(clock.monotonic()),
             asked: AtomicBool::new(false),
