@@ -138,6 +138,7 @@ pub fn finish(word: &AtomicU32) {
 pub fn give_back(word: &AtomicU32) {
     word.swap(WOKEN, Ordering::AcqRel);
 }
+
 /// Who looks for work without being asked stops: `announce` has those who leave work know that they are to ring, and `look` finds what was left by those who did
 /// not know yet. Whether there was something. Who leaves work looks at the announcement after that, with a full fence between.
 pub fn lie_down(announce: impl FnOnce(), look: impl FnOnce() -> bool) -> bool {

@@ -737,11 +737,11 @@ fn a_channel_whose_acknowledgements_ride_tears_no_line() {
 fn work_is_not_left_to_one_who_has_lain_down() {
     loom::model(|| {
         let (work, announced) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
-        let (left, told) = (work.clone(), announced.clone());
+        let (left, seen) = (work.clone(), announced.clone());
         let program = thread::spawn(move || {
             left.store(1, Ordering::Release);
             loom::sync::atomic::fence(Ordering::SeqCst);
-            told.load(Ordering::Relaxed)
+            seen.load(Ordering::Relaxed)
         });
         let found = wake::lie_down(|| announced.store(true, Ordering::Relaxed), || work.load(Ordering::Acquire) != 0);
         let rings = program.join().unwrap();

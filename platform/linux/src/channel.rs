@@ -112,7 +112,7 @@ fn own(fd: i32) -> Option<HostFd> {
 
 /// Answers that the channel had no room for. The supervisor always reads, unless it is paused itself.
 static LEFT: Mutex<VecDeque<Vec<u8>>> = Mutex::new(VecDeque::new());
-/// A supervisor that has left so many unread gets no more figures. It is still told what became of programs, of which it has started each.
+/// A supervisor that has left so many unread gets no more figures. What became of programs it still gets to know, of which it has started each.
 const LEFT_MOST: usize = 1024;
 
 /// Sends an answer, later where there is no room: nobody waits, since the caller is the service thread, whose work all timers are.

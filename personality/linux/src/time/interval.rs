@@ -114,20 +114,21 @@ fn check_limit(task: &Arc<Task>, now: Nanos, runner: Option<&Thread>) -> bool {
 /// ITIMER_REAL's time may have come. One with an interval goes on when its signal is taken ([`real_taken`]), as on Linux: it
 /// costs no more than its process takes.
 pub fn real_expired(task: &Arc<Task>) {
-    let expired = {
+    let sent = {
         let mut real = task.interval.real.lock();
         let now = task.kernel.machine.clock().monotonic();
         real.progress.settle(now);
-        let expired = core::mem::take(&mut real.progress.expired) > 0;
-        if expired {
+        if core::mem::take(&mut real.progress.expired) > 0 {
             real.key = None;
+            // Under the lock: who has disarmed it, or set it anew, finds the signal pending already and gets none of it afterwards.
+            Some(signal::send::queue(task, signal::kernel_signal(SIGALRM)))
         } else {
             rearm(task, &mut real);
+            None
         }
-        expired
     };
-    if expired {
-        let _ = signal::send_task(task, signal::kernel_signal(SIGALRM));
+    if let Some(sent) = sent {
+        sent.finish();
     }
 }
 
