@@ -314,20 +314,22 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
     let mut memory = Memory::of_child(thread, &mm, kind)?;
-    let seat = {
+    // What is not kept goes when the tree is not locked any more: with a table of descriptors go files, whose ends are told to processes.
+    let (task, seat);
+    {
         let mut tree = kernel.tree.lock();
         if kernel.ending.has_begun() {
             return Err(Errno::EAGAIN);
         }
         let tid = tree.allocate_pid()?;
-        let task = match kind {
+        task = match kind {
             SpawnKind::Thread => thread.task.clone(),
             _ => Arc::new(Task {
                 kernel: kernel.clone(),
                 ext: new_process(thread, request, tid, memory.take(&mm, &mut still, thread)),
             }),
         };
-        let seat = new_thread(thread, request, &task, tid, user_count);
+        seat = new_thread(thread, request, &task, tid, user_count);
         {
             let mut group = task.group.lock();
             if !matches!(group.state, State::Running) || group.exec.is_some() {
@@ -344,8 +346,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
             kernel.ending.born();
         }
         ptrace::born(thread, &mut tree, &seat, birth);
-        seat
-    };
+    }
 
     let vfork = has(clone::VFORK).then(Arc::<VforkDone>::default);
     *seat.vfork.lock() = vfork.clone();
