@@ -383,12 +383,12 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
     let mut pidfd = None;
     if has(clone::PIDFD) {
         let file = OpenFile::new(Arc::new(PidFd::new(&seat.task, has(clone::THREAD).then_some(seat))), O_RDWR, None);
-        let fd = files.install(file, 0, true, thread.limit(rlimit::NOFILE))?;
-        pidfd = Some(fd);
+        let fd = files.install(file.clone(), 0, true, thread.limit(rlimit::NOFILE))?;
+        pidfd = Some((fd, file));
     }
     let started = (|| {
-        if let Some(Fd(fd)) = pidfd {
-            UserPtr::<i32>::new(request.pidfd).write(thread.user(), &fd)?;
+        if let Some((Fd(fd), _)) = &pidfd {
+            UserPtr::<i32>::new(request.pidfd).write(thread.user(), fd)?;
         }
         if kind != SpawnKind::Fork {
             // A thread may look for its own number there.
@@ -409,9 +409,9 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         Ok(())
     })();
     if started.is_err()
-        && let Some(fd) = pidfd
+        && let Some((fd, file)) = &pidfd
     {
-        drop(files.remove(fd));
+        files.take_back(*fd, file);
     }
     started
 }
