@@ -108,7 +108,8 @@ def ask(path, name, follow=False):
     except OSError as error: print(path, name, errno.errorcode[error.errno])
 names = ['user.colour', 'security.mark', 'user.none', 'bogus', 'user.' + 'x' * 251]
 for path in ['file', 'link', 'dir', '.', 'dir/..', 'none', 'file/x']:
-    for name in names:
+    # What a name that is too long gets where there is no file depends on the host's version.
+    for name in names[:-1] if path in ('none', 'file/x') else names:
         ask(path, name); ask(path, name, True)
 held = os.open('other', os.O_PATH)
 os.lstat('other'); ask('other', 'user.colour')
