@@ -135,6 +135,21 @@ impl FdTable {
         Ok(slot.file)
     }
 
+    /// Takes a descriptor out that a call has just made and does not hand out after all: another thread may have closed it already, and its
+    /// number may be another file's.
+    pub fn take_back(&self, fd: Fd, file: &Arc<OpenFile>) {
+        let Ok(at) = usize::try_from(fd.0) else { return };
+        let taken = {
+            let mut table = self.table.lock();
+            let slot = table.slots.get_mut(at).and_then(|slot| slot.take_if(|slot| Arc::ptr_eq(&slot.file, file)));
+            if slot.is_some() {
+                table.first_free = table.first_free.min(at);
+            }
+            slot
+        };
+        drop(taken);
+    }
+
     pub fn cloexec(&self, fd: Fd) -> Result<bool> {
         let at = usize::try_from(fd.0).map_err(|_| Errno::EBADF)?;
         match self.table.lock().slots.get(at) {

@@ -311,36 +311,34 @@ impl FileLocks {
 /// Cuts `start..end` out of the owner's records; whether anything got weaker by it, given what replaces it.
 fn carve(records: &mut Vec<Record>, owner: Owner, start: u64, end: u64, replacement: Option<Mode>) -> bool {
     let mut weakened = false;
-    let mut at = 0;
-    while at < records.len() {
-        let held = records[at];
+    let mut behind = None;
+    records.retain_mut(|held| {
         if held.owner != owner || held.start >= end || held.end <= start {
-            at += 1;
-            continue;
+            return true;
         }
         weakened |= match replacement {
             None => true,
             Some(mode) => held.mode == Mode::Exclusive && mode == Mode::Shared,
         };
         match (held.start < start, held.end > end) {
+            // The only one of its owner's that is met: they do not overlap.
             (true, true) => {
-                records[at].end = start;
-                records.push(Record { start: end, ..held });
-                at += 1;
+                behind = Some(Record { start: end, ..*held });
+                held.end = start;
+                true
             }
             (true, false) => {
-                records[at].end = start;
-                at += 1;
+                held.end = start;
+                true
             }
             (false, true) => {
-                records[at].start = end;
-                at += 1;
+                held.start = end;
+                true
             }
-            (false, false) => {
-                records.remove(at);
-            }
+            (false, false) => false,
         }
-    }
+    });
+    records.extend(behind);
     weakened
 }
 

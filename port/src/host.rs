@@ -6,8 +6,8 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::Result;
 use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
+use janua_abi::linux::{Errno, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::MemoryObject;
@@ -129,6 +129,10 @@ pub trait HostFiles: Host {
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()>;
     /// fgetxattr(2): the length; with an empty `out` that of the value.
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize>;
+    /// getxattrat(2), not following: the same of a file by its name in a directory. ENOSYS where the host has no such call.
+    fn getxattr_at(&self, _dir: HostFd, _path: &[u8], _name: &[u8], _out: &mut [u8]) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
     /// fsetxattr(2); `flags` are XATTR_CREATE and XATTR_REPLACE.
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()>;
     /// flistxattr(2): names one behind the other, each closed by a zero byte.

@@ -67,6 +67,8 @@ struct Shared {
     several_names: AtomicBool,
     ways: Ways,
     looks: Looks,
+    /// The host has getxattrat(2), as far as is known.
+    asks_by_name: AtomicBool,
     /// One inode per host file (binds only).
     known: Mutex<Known>,
     /// Inodes with open descriptors, oldest first, and how many there may be.
@@ -263,6 +265,7 @@ impl HostFs {
             top,
             fresh,
             several_names: AtomicBool::new(false),
+            asks_by_name: AtomicBool::new(true),
             ways: Ways::default(),
             looks: Looks::default(),
             known: Mutex::default(),

@@ -12,7 +12,8 @@ use super::vma::{Source, VmFlags, Vma};
 use super::{Limits, MAX_MAP_COUNT, Mm};
 
 impl Mm {
-    /// Changes access rights. `grows_down` (PROT_GROWSDOWN) extends the range to the start of its mapping. ENOMEM for a hole,
+    /// Changes access rights. `grows_down` (PROT_GROWSDOWN) extends the range to the start of its mapping, which is the program's stack or grows as that
+    /// does on Linux. ENOMEM for a hole,
     /// EACCES when a mapping may not have the rights; what is before the failure is changed.
     pub fn protect(&self, addr: usize, len: usize, prot: Prot, grows_down: bool, limits: &Limits) -> Result<()> {
         if !addr.is_multiple_of(PAGE_SIZE) {
@@ -22,10 +23,12 @@ impl Mm {
             return Ok(());
         }
         let (mut start, end) = self.range(addr, len).map_err(|_| Errno::ENOMEM)?;
+        let stack = self.image.read().start_stack;
         let mut state = self.lock_state();
         if grows_down {
             let (begin, vma) = state.list.find(start).ok_or(Errno::ENOMEM)?;
-            if !vma.flags.contains(VmFlags::GROWSDOWN) {
+            let is_stack = matches!(vma.source, Source::Anon(None)) && (begin..vma.end).contains(&stack);
+            if !is_stack && !vma.flags.contains(VmFlags::GROWSDOWN) {
                 return Err(Errno::EINVAL);
             }
             start = begin;

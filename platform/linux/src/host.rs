@@ -403,6 +403,24 @@ impl HostFiles for LinuxHost {
         unsafe { raw(nr::FGETXATTR, [fd_word(fd), name_text.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
     }
 
+    fn getxattr_at(&self, dir: HostFd, path: &[u8], name: &[u8], out: &mut [u8]) -> Result<usize> {
+        let mut path_text = CPath::room();
+        path_text.set(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(name)?;
+        let value = XattrArgs { value: out.as_mut_ptr() as u64, size: out.len() as u32, flags: 0 };
+        let args = [
+            fd_word(dir),
+            path_text.addr(),
+            at::SYMLINK_NOFOLLOW as usize,
+            name_text.addr(),
+            &raw const value as usize,
+            size_of::<XattrArgs>(),
+        ];
+        // SAFETY: path, name, the structure and the buffer it describes are ours.
+        unsafe { raw(nr::GETXATTRAT, args) }
+    }
+
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
         let mut name_text = CPath::room();
         name_text.set(name)?;
@@ -422,6 +440,14 @@ impl HostFiles for LinuxHost {
         // SAFETY: the name is ours.
         unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name_text.addr(), 0, 0, 0, 0]) }.map(|_| ())
     }
+}
+
+/// `struct xattr_args`.
+#[repr(C)]
+struct XattrArgs {
+    value: u64,
+    size: u32,
+    flags: u32,
 }
 
 impl HostSockets for LinuxHost {

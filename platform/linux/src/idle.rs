@@ -41,6 +41,11 @@ impl Record {
     /// After a success.
     pub const PROVEN: Record = Record { rest: 0, failures: 0 };
 
+    /// So many waits are slept through.
+    pub const fn resting(rest: u16) -> Record {
+        Record { rest, failures: Record::DOUBTED.failures }
+    }
+
     /// Whether this wait is one to be slept through.
     pub fn rests(&mut self) -> bool {
         let rests = self.rest > 0;

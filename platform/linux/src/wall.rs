@@ -166,6 +166,7 @@ host_calls! {
     329 PKEY_MPROTECT OneOf(3, &[KERNEL_KEY]), "the kernel's text in huge pages, locked";
     332 STATX Always, "files of the host";
     437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
+    464 GETXATTRAT Always, "files of the host, by a name in a directory the supervisor opened";
 }
 
 /// AF_INET, AF_INET6 and AF_NETLINK: all that `--net host` hands out.

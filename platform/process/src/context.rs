@@ -239,8 +239,9 @@ impl Context for ProcessContext {
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
         self.0.mirror().touch();
-        usage::set_affinity(tid, cpus)?;
-        self.0.restrict(cpus)
+        // First, so that nobody sets it free afterwards.
+        self.0.restrict(cpus)?;
+        usage::set_affinity(tid, cpus)
     }
     fn set_nice(&self, nice: i32) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;

@@ -539,6 +539,9 @@ impl HostFiles for ProcessHost {
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
         LinuxHost.getxattr(fd, name, out)
     }
+    fn getxattr_at(&self, dir: HostFd, path: &[u8], name: &[u8], out: &mut [u8]) -> Result<usize> {
+        LinuxHost.getxattr_at(dir, path, name, out)
+    }
 
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
         LinuxHost.setxattr(fd, name, value, flags)

@@ -12,6 +12,11 @@ use janua_port::{Clock, Nanos};
 
 /// Longest look, nanoseconds: about what it costs when the guest stops and the kernel's thread is woken.
 const MOST: Nanos = 50_000;
+/// The same once the guest has been moved to another processor, which has to be woken for it.
+const MOST_APART: Nanos = 250_000;
+/// Stops that are slept through after the first of those in vain, twice as many with each that follows, and how many at most.
+const FIRST_REST: u16 = 31;
+const MOST_REST: u16 = 1023;
 /// Looks between two readings of the clock.
 const TURNS: u32 = 64;
 
@@ -25,13 +30,18 @@ pub struct Looks {
     /// It is among [`RUNNING`] and [`LOOKING`].
     runs: bool,
     looks: bool,
+    /// The guest has been moved for the look that is under way.
+    apart: bool,
+    /// Stops that were slept through after the last of those, if it was in vain.
+    rest: u16,
     /// Since when it runs, and when the look that is under way ends at the latest; 0 before that is known.
     since: Nanos,
     end: Nanos,
 }
 
 impl Looks {
-    pub const NEW: Looks = Looks { record: Record::DOUBTED, runs: false, looks: false, since: 0, end: 0 };
+    pub const NEW: Looks =
+        Looks { record: Record::DOUBTED, runs: false, looks: false, apart: false, rest: 0, since: 0, end: 0 };
 
     /// The guest runs from now on.
     pub fn begins(&mut self) {
@@ -39,11 +49,17 @@ impl Looks {
         RUNNING.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// It begins on another processor than the caller's.
+    pub fn moves(&mut self) {
+        self.apart = true;
+    }
+
     /// The guest has stopped.
     pub fn ends(&mut self) {
         if core::mem::take(&mut self.runs) {
             RUNNING.fetch_sub(1, Ordering::Relaxed);
         }
+        self.apart = false;
         self.stop();
     }
 
@@ -80,7 +96,7 @@ impl Looks {
     /// The guest has stopped for a call that nobody has looked for.
     pub fn missed(&mut self) {
         // The stop is part of that time.
-        if HostClock.monotonic().saturating_sub(self.since) < 2 * MOST {
+        if self.rest == 0 && HostClock.monotonic().saturating_sub(self.since) < 2 * MOST {
             self.record = self.record.hopeful();
         }
     }
@@ -98,6 +114,7 @@ impl Looks {
         for _ in 0..TURNS {
             if has_come() {
                 self.record = Record::PROVEN;
+                (self.apart, self.rest) = (false, 0);
                 return true;
             }
             core::hint::spin_loop();
@@ -109,13 +126,17 @@ impl Looks {
     pub fn is_over(&mut self) -> bool {
         let now = HostClock.monotonic();
         if self.end == 0 {
-            self.end = now + MOST;
+            self.end = now + if self.apart { MOST_APART } else { MOST };
         }
         let crowded = Looks::is_crowded(machine::get().cores());
         if !crowded && now < self.end {
             return false;
         }
-        if !crowded {
+        if core::mem::take(&mut self.apart) {
+            // The other processors have something else to do, it seems: whoever is hopeful waits for long.
+            self.rest = (2 * self.rest + 1).clamp(FIRST_REST, MOST_REST);
+            self.record = Record::resting(self.rest);
+        } else if !crowded {
             // What has spun in vain once calls no longer for a while, most likely.
             self.record = if self.record == Record::PROVEN { Record::DOUBTED } else { self.record.failed() };
         }

@@ -4,6 +4,9 @@
 //! instead of 8. The host looks for an idle one each time it wakes a thread. So both are kept where the kernel's thread is as long as stops follow one another; now and
 //! then that one is set free for a moment, and goes where the host thinks best, its guest with it. A guest that does not stop for a while is set free by the
 //! service thread ([`look`]).
+//!
+//! Once they are to run at the same time they need a processor each. The host would let them share one: whom it wakes it leaves where it has run, behind
+//! a thread that spins until it has its say. So the guest begins on another one, and is free once it has been heard of.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,6 +49,8 @@ pub struct Near {
     until: Nanos,
     /// The guest's thread may be bound to one.
     narrow: bool,
+    /// It is kept off the caller's.
+    apart: bool,
 }
 
 /// Those who choose the processors of a pair.
@@ -53,9 +58,10 @@ pub struct Near {
 pub struct Choice(Arc<Shared>);
 
 impl Choice {
-    /// The guest's thread chooses its processors itself from now on.
-    pub fn choose(&self) {
-        self.0.chosen.store(true, Ordering::Relaxed);
+    /// The guest's thread runs on these processors from now on: where it is, of all there are, is still the pair's to choose.
+    pub fn choose(&self, cpus: &[u64]) {
+        let all = all().iter().enumerate().all(|(word, all)| all & !cpus.get(word).unwrap_or(&0) == 0);
+        self.0.chosen.store(!all, Ordering::Relaxed);
         self.0.bound.store(false, Ordering::Relaxed);
     }
 }
@@ -78,7 +84,7 @@ impl Near {
             idle: AtomicBool::new(false),
             chosen: AtomicBool::new(false),
         };
-        Near { shared: Arc::new(shared), cpu: None, until: 0, narrow: true }
+        Near { shared: Arc::new(shared), cpu: None, until: 0, narrow: true, apart: false }
     }
 
     /// Of a thread that goes on in another process: the next of its host threads.
@@ -114,7 +120,7 @@ impl Near {
         if usage::set_affinity(0, &one).and_then(|()| usage::set_affinity(tid, &one)).is_err() {
             return;
         }
-        (self.cpu, self.until, self.narrow) = (Some(cpu), now + STAYS, true);
+        (self.cpu, self.until, self.narrow, self.apart) = (Some(cpu), now + STAYS, true, false);
         self.shared.tid.store(tid, Ordering::Relaxed);
         if !self.shared.bound.swap(true, Ordering::Relaxed) {
             self.watch();
@@ -134,17 +140,33 @@ impl Near {
         }
     }
 
-    /// Both of them are about to run at once: wherever the host wants them.
-    pub fn part(&mut self, tid: u32) {
+    /// Both of them are about to run at once: whether the guest's thread has to move for that.
+    pub fn part(&mut self, tid: u32) -> bool {
         if !self.is_of_use() {
-            return;
+            return false;
         }
         if core::mem::take(&mut self.narrow) {
             self.shared.bound.store(false, Ordering::Relaxed);
-            free(tid);
+            let cpu = machine::get().cpu();
+            let mut others = all();
+            if let Some(word) = others.get_mut(cpu / 64) {
+                *word &= !(1 << (cpu % 64));
+            }
+            self.apart = usage::set_affinity(tid, &others).is_ok();
+            if !self.apart {
+                free(tid);
+            }
         }
         if self.cpu.take().is_some() {
             free(0);
+        }
+        self.apart
+    }
+
+    /// The guest's thread has been heard of, or not for long enough: it stays where it is as long as the host likes.
+    pub fn settle(&mut self, tid: u32) {
+        if core::mem::take(&mut self.apart) && !self.shared.chosen.load(Ordering::Relaxed) {
+            free(tid);
         }
     }
 

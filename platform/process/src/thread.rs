@@ -167,7 +167,7 @@ impl Thread {
 
     /// Its thread in the kernel runs on these processors only, as soon as there is one.
     pub fn restrict(&self, cpus: &[u64]) -> Result<()> {
-        self.choice.choose();
+        self.choice.choose(cpus);
         let mut wanted = self.wanted.lock();
         if self.area() == 0 {
             wanted.cpus = Some(cpus.to_vec());

@@ -312,7 +312,9 @@ impl Tracee {
 
     fn emulate(&mut self) -> core::result::Result<(), Lost> {
         if self.mailbox.is_some() && self.looks.is_likely() {
-            self.near.part(self.tid);
+            if self.near.part(self.tid) {
+                self.looks.moves();
+            }
         } else {
             self.near.approach(self.tid);
         }
@@ -386,6 +388,7 @@ impl Tracee {
             self.set_patience(true);
             loop {
                 if self.looks.turns(|| mailbox.has_call()) {
+                    self.near.settle(self.tid);
                     return Ok(None);
                 }
                 if let Some(stop) = self.stopped_by_now()? {
@@ -395,6 +398,7 @@ impl Tracee {
                     break;
                 }
             }
+            self.near.settle(self.tid);
         }
         self.set_patience(false);
         // Who has not seen that yet has left its call before, or stops after a while.

@@ -234,6 +234,7 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         ("status-descriptor", status_descriptor),
         ("launcher-refusals", launcher_refusals),
         ("launcher-images", launcher_images),
+        ("launcher-alone", launcher_alone),
         ("line-ends", line_ends),
         ("no-jail-is-said", no_jail_is_said),
         ("a-jail-is-chosen", a_jail_is_chosen),
@@ -542,6 +543,15 @@ edit; j build; j boot --help; j run -- true
     // How many minutes a first build takes is not the question.
     let built: String = said.lines().filter(|line| !line.starts_with("janua: ")).map(|line| format!("{line}\n")).collect();
     if output.status.success() && built == want { Ok(()) } else { Err(format!("it builds:\n{said}\nnot:\n{want}")) }
+}
+
+/// Two builds in one tree follow one another.
+fn launcher_alone() -> Result<(), String> {
+    let script = r#"
+printf '#!/bin/sh\necho begin >>"$JANUA_ROOT/target/log"; sleep 0.2; echo end >>"$JANUA_ROOT/target/log"\n' >$t/debug/janua-build
+./janua build 2>/dev/null & ./janua build 2>/dev/null & wait; j run -- true; cat target/log
+"#;
+    script_says(&format!("ROOT='{}'\n{LAUNCHER_ALONE}{script}", workspace::root().display()), "begin\nend\nbegin\nend\n")
 }
 
 /// Scripts run in a clone by somebody whose git changes the ends of lines.

@@ -101,6 +101,7 @@ const TESTS: &[Test] = &[
     ("sandbox/garbage_in_the_channel", running::garbage),
     ("sandbox/no_exec", hostfiles::no_exec),
     ("sandbox/unreadable_files", hostfiles::unreadable),
+    ("sandbox/attributes", hostfiles::attributes),
     ("sandbox/planted_links", hostfiles::planted),
 ];
 

@@ -96,7 +96,11 @@ impl Inode for HostInode {
     }
 
     fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
-        Ok(self.child(name)?)
+        // Where only guests change names, what one was found to be a moment ago it is still.
+        match self.shared.looks.find(self, name).filter(|_| !self.shared.fresh && !self.hidden) {
+            Some(stat) => Ok(self.adopt(stat, name)?),
+            None => Ok(self.child(name)?),
+        }
     }
 
     fn lookup_to_open(&self, caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
@@ -143,9 +147,7 @@ impl Inode for HostInode {
         let dir = self.any_fd()?;
         let moment = Moment::now();
         let stat = self.host().stat_at(dir.fd(), name)?;
-        if self.shared.fresh {
-            self.shared.looks.note(self, name, &stat, moment);
-        }
+        self.shared.looks.note(self, name, &stat, moment);
         let kind = FileKind::of_mode(stat.mode);
         // A file with several names may have changed under another one, and what is on another device may be hidden.
         let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::OwnedFd;
@@ -14,12 +15,44 @@ use super::HostInode;
 impl HostInode {
     /// The extended attribute's value.
     pub fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        match self.xattr_unopened(name) {
+            Err(Errno::ENOSYS | Errno::ENOENT) => {}
+            answer => return answer,
+        }
         let fd = match self.content_fd() {
             // To read these no right is needed; of a file that the host does not open for us none is known.
             Err(Errno::EACCES | Errno::EOPNOTSUPP) if name.starts_with(b"security.") => return Err(Errno::ENODATA),
             other => other?,
         };
         filled(|out| self.host().getxattr(fd.fd(), name, out))
+    }
+
+    /// The same without opening a file for it, which costs more than the question: `ls -l` asks for one or two of each file. ENOSYS where it has to be
+    /// opened, or is open; ENOENT if it has no name there any more.
+    fn xattr_unopened(&self, name: &[u8]) -> Result<Vec<u8>> {
+        if !matches!(self.kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink)
+            || !self.shared.asks_by_name.load(Ordering::Relaxed)
+        {
+            return Err(Errno::ENOSYS);
+        }
+        let known = {
+            let fds = self.fds.lock();
+            if fds.of_contents().is_some() {
+                return Err(Errno::ENOSYS);
+            }
+            fds.any()
+        };
+        let (fd, path) = match known {
+            None => self.dir_and_name()?,
+            Some(fd) if self.kind == FileKind::Directory => (fd, Arc::from(&b"."[..])),
+            // Its name may be another file's by now, and the host takes no descriptor of O_PATH for this.
+            Some(_) => return Err(Errno::ENOSYS),
+        };
+        let answer = filled(|out| self.host().getxattr_at(fd.fd(), &path, name, out));
+        if answer == Err(Errno::ENOSYS) {
+            self.shared.asks_by_name.store(false, Ordering::Relaxed);
+        }
+        answer
     }
 
     /// The names of the file's extended attributes; none where its file system has none.

@@ -6,6 +6,8 @@ use janua_abi::linux::Errno;
 use janua_abi::linux::net::af;
 
 use super::message::{Builder, NLM_F_DUMP, NLM_F_MULTI, Request, u32_at};
+use crate::Cred;
+use crate::net::common::cap;
 use crate::net::iface;
 
 /// Message types: NEW, DEL, GET, SET of each object, four in a row.
@@ -64,7 +66,9 @@ mod rta {
     pub const OIF: u16 = 4;
     pub const PRIORITY: u16 = 6;
     pub const PREFSRC: u16 = 7;
+    pub const CACHEINFO: u16 = 12;
     pub const TABLE: u16 = 15;
+    pub const UID: u16 = 25;
 }
 
 /// RT_TABLE_LOCAL, RT_SCOPE_HOST, RTN_LOCAL, RTN_BROADCAST, RTPROT_KERNEL.
@@ -76,12 +80,12 @@ const LOCAL: u8 = 2;
 const BROADCAST: u8 = 3;
 const KERNEL: u8 = 2;
 
-/// Answers a request with the messages it wants, or with the error it gets. `admin`: of one with CAP_NET_ADMIN.
-pub fn answer(request: &Request<'_>, pid: u32, admin: bool, out: &mut Builder) -> Result<(), Errno> {
+/// Answers a request with the messages it wants, or with the error it gets, of somebody with these credentials.
+pub fn answer(request: &Request<'_>, pid: u32, cred: &Cred, out: &mut Builder) -> Result<(), Errno> {
     if request.kind > rtm::MAX {
         return Err(Errno::EOPNOTSUPP);
     }
-    if admin && matches!(request.kind, rtm::NEWLINK | rtm::SETLINK) && changes_nothing(request) {
+    if cred.capable(cap::NET_ADMIN) && matches!(request.kind, rtm::NEWLINK | rtm::SETLINK) && changes_nothing(request) {
         return Ok(());
     }
     if request.kind % 4 != rtm::GET {
@@ -100,7 +104,7 @@ pub fn answer(request: &Request<'_>, pid: u32, admin: bool, out: &mut Builder) -
             routes(request, pid, family, out);
             Ok(())
         }
-        (rtm::GETROUTE, false) => one_route(request, pid, family, out),
+        (rtm::GETROUTE, false) => one_route(request, pid, family, cred.uid, out),
         (rtm::GETRULE, true) => {
             rules(request, pid, family, out);
             Ok(())
@@ -240,6 +244,25 @@ fn put_route(request: &Request<'_>, pid: u32, flags: u16, route: &Route, out: &m
     out.end();
 }
 
+/// The route to one address of IPv4 for a user, as Linux answers it: the interface before the source, and more behind it, which nmap counts on.
+fn put_way(request: &Request<'_>, pid: u32, route: &Route, uid: u32, out: &mut Builder) {
+    /// RTM_F_CLONED and RTCF_LOCAL.
+    const FLAGS: u32 = 0x200 | 0x8000_0000;
+    out.begin(rtm::NEWROUTE, 0, request.sequence, pid);
+    out.put(&[af::INET as u8, route.prefix, 0, 0, TABLE_MAIN, 0, route.scope, route.kind]);
+    out.put(&FLAGS.to_ne_bytes());
+    out.word(rta::TABLE, TABLE_MAIN.into());
+    put_addr(out, rta::DST, route.to);
+    out.word(rta::OIF, iface::INDEX);
+    if let Some(source) = route.source {
+        put_addr(out, rta::PREFSRC, source);
+    }
+    out.word(rta::UID, uid);
+    // struct rta_cacheinfo
+    out.attribute(rta::CACHEINFO, &[0; 32]);
+    out.end();
+}
+
 /// What the addresses of the interface bring with them.
 fn routes(request: &Request<'_>, pid: u32, family: u16, out: &mut Builder) {
     let v4 = |to: [u8; 4], prefix: u8, scope: u8, kind: u8| Route {
@@ -278,7 +301,7 @@ fn routes(request: &Request<'_>, pid: u32, family: u16, out: &mut Builder) {
 }
 
 /// The route to one address.
-fn one_route(request: &Request<'_>, pid: u32, family: u16, out: &mut Builder) -> Result<(), Errno> {
+fn one_route(request: &Request<'_>, pid: u32, family: u16, uid: u32, out: &mut Builder) -> Result<(), Errno> {
     let value = request.attributes(12).find(|(kind, _)| *kind == rta::DST).map(|(_, value)| value).ok_or(Errno::EINVAL)?;
     let to = match family {
         af::INET => IpAddr::from(<[u8; 4]>::try_from(value).map_err(|_| Errno::EINVAL)?),
@@ -298,7 +321,10 @@ fn one_route(request: &Request<'_>, pid: u32, family: u16, out: &mut Builder) ->
         source: Some(source),
         priority: None,
     };
-    put_route(request, pid, 0, &route, out);
+    match to {
+        IpAddr::V4(_) => put_way(request, pid, &route, uid, out),
+        IpAddr::V6(_) => put_route(request, pid, 0, &route, out),
+    }
     Ok(())
 }
 

@@ -44,7 +44,7 @@ pub fn load(
         // The jail's room below, as much as keeps the segments aligned.
         let below = room.next_multiple_of(align);
         let hint = (hint.unwrap_or_default() & !(align - 1)).saturating_sub(below);
-        (mm.find_free(hint, below + (high - low), align)? + below).wrapping_sub(low)
+        (mm.find_free(hint, below.checked_add(high - low).ok_or(Errno::ENOMEM)?, align)? + below).wrapping_sub(low)
     } else if mm.find_free(low, high - low, PAGE_SIZE)? == low {
         0
     } else {
@@ -91,7 +91,7 @@ fn map_segment(
     let prot = Prot { read: segment.has(elf::PF_R), write: segment.has(elf::PF_W), exec: segment.has(elf::PF_X) };
     let lead = start % PAGE_SIZE;
     let page = start - lead;
-    let mem_end = round_up(start + segment.memsz as usize).ok_or(Errno::EINVAL)?;
+    let mem_end = start.checked_add(segment.memsz as usize).and_then(round_up).ok_or(Errno::EINVAL)?;
     let mut zero_from = page;
     if segment.filesz > 0 {
         let offset = segment.offset.checked_sub(lead as u64).ok_or(Errno::EINVAL)?;

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::process::rlimit;
 use janua_kernel::table::{Arg, Fd, Kind};
-use janua_kernel::{Errno, Result};
+use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::OpenFile;
 use janua_object::fdtable::Reserved;
 use janua_object::file::flags::O_CLOEXEC;
@@ -23,6 +23,18 @@ pub fn get(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
 /// Installs a file at the lowest free descriptor. EMFILE.
 pub fn install(thread: &Thread, file: Arc<OpenFile>, cloexec: bool) -> Result<Fd> {
     thread.files.read().install(file, 0, cloexec, limit(thread))
+}
+
+/// Installs two files, and stores their numbers. Neither stays unless both do and the numbers are known.
+pub fn install_pair(thread: &Thread, files: [Arc<OpenFile>; 2], cloexec: bool, out: UserPtr<[i32; 2]>) -> Result<()> {
+    let table = thread.files();
+    let [first, second] = &files;
+    let one = install(thread, first.clone(), cloexec)?;
+    let other = install(thread, second.clone(), cloexec).inspect_err(|_| table.take_back(one, first))?;
+    out.write(thread.user(), &[one.0, other.0]).inspect_err(|_| {
+        table.take_back(one, first);
+        table.take_back(other, second);
+    })
 }
 
 /// Sets the lowest free descriptor aside, for a call that must not act before it is sure of one. EMFILE.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::capability::CAP_SYS_RESOURCE;
-use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::OpenFile;
 use janua_object::file::flags::{O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
@@ -45,19 +45,9 @@ pub fn pipe2(thread: &Thread, out: UserPtr<[i32; 2]>, flags: PipeFlags) -> Resul
     }
     let status = flags.0 & (O_NONBLOCK | O_DIRECT);
     let cloexec = flags.0 & O_CLOEXEC != 0;
-    let read = fd::install(thread, OpenFile::new(Arc::new(reader), O_RDONLY | status, None), cloexec)?;
-    let taken_back = |fd: Fd| thread.files.read().remove(fd).map(drop);
-    let write = match fd::install(thread, OpenFile::new(Arc::new(writer), O_WRONLY | status, None), cloexec) {
-        Ok(fd) => fd,
-        Err(errno) => {
-            taken_back(read)?;
-            return Err(errno);
-        }
-    };
-    out.write(thread.user(), &[read.0, write.0]).inspect_err(|_| {
-        let _ = taken_back(read);
-        let _ = taken_back(write);
-    })
+    let reader = OpenFile::new(Arc::new(reader), O_RDONLY | status, None);
+    let writer = OpenFile::new(Arc::new(writer), O_WRONLY | status, None);
+    fd::install_pair(thread, [reader, writer], cloexec, out)
 }
 
 /// Whether a file is a FIFO whose other side has not been opened yet, which its own opening waits for.

@@ -127,8 +127,8 @@ pub(super) fn write_received(
     if let Some(cred) = &received.cred {
         control.add(sol::SOCKET, scm::CREDENTIALS, cred.as_bytes());
     }
-    let numbers = match received.rights {
-        Some(rights) => add_rights(thread, &mut control, &rights, flags & msg::CMSG_CLOEXEC != 0),
+    let numbers = match &received.rights {
+        Some(rights) => add_rights(thread, &mut control, rights, flags & msg::CMSG_CLOEXEC != 0),
         None => Vec::new(),
     };
     for message in &received.ancillary {
@@ -141,8 +141,9 @@ pub(super) fn write_received(
     let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
     if reported > 0 && thread.user().copy_out(at, control.as_bytes()).is_err() {
         // The message has been taken and counts; descriptors whose numbers cannot be returned are closed.
-        for &number in &numbers {
-            let _ = fd::close(thread, Fd(number));
+        let table = thread.files();
+        for (&number, file) in numbers.iter().zip(received.rights.iter().flat_map(|rights| rights.files())) {
+            table.take_back(Fd(number), file);
         }
         control.truncated |= !numbers.is_empty();
         reported = 0;

@@ -113,18 +113,8 @@ pub fn socket(thread: &Thread, domain: Domain, kind: Type, protocol: u32) -> Res
 pub fn socketpair(thread: &Thread, domain: Domain, kind: Type, protocol: u32, out: UserPtr<[i32; 2]>) -> Result<()> {
     let kind = kind.check()?;
     let [first, second] = thread.kernel.net.create_pair(&thread.caller(), domain.0, kind.number(), protocol)?;
-    let first = install(thread, first, kind)?;
-    let second = match install(thread, second, kind) {
-        Ok(second) => second,
-        Err(errno) => {
-            let _ = fd::close(thread, first);
-            return Err(errno);
-        }
-    };
-    out.write(thread.user(), &[first.0, second.0]).inspect_err(|_| {
-        let _ = fd::close(thread, first);
-        let _ = fd::close(thread, second);
-    })
+    let files = [described(thread, first, kind), described(thread, second, kind)];
+    fd::install_pair(thread, files, kind.0 & sock::CLOEXEC != 0, out)
 }
 
 /// bind(2)

@@ -193,8 +193,8 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.thread.signals.store_waited(SigSet::EMPTY);
-        self.thread.signals.store_blocked(self.mask);
-        recompute(self.thread);
+        // What was sent to the process for this thread, which is about to leave, is another's that waits for it.
+        set_mask(self.thread, self.mask);
     }
 }
 

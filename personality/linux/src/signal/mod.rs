@@ -113,27 +113,27 @@ pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
         return None;
     }
     loop {
-        let mut info = take(thread, wanted)?;
+        let (mut info, of_timer) = take(thread, wanted)?;
         if info.signal() == SIGALRM {
             crate::time::interval::real_taken(&thread.task);
         }
         // The signal of a timer that has been deleted or set anew since is no longer valid.
-        if crate::time::posix::delivered(&thread.task, &mut info) {
+        if !of_timer || crate::time::posix::delivered(&thread.task, &mut info) {
             return Some(info);
         }
     }
 }
 
-fn take(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
+fn take(thread: &Thread, wanted: SigSet) -> Option<(SigInfo, bool)> {
     // Marked before a queue's lock is given up: a continuation that finds the queue without the signal finds the mark.
-    let mark = |info: &Option<SigInfo>| {
-        if info.as_ref().is_some_and(|info| STOPS.has(info.signal())) {
+    let mark = |info: &Option<(SigInfo, bool)>| {
+        if info.as_ref().is_some_and(|(info, _)| STOPS.has(info.signal())) {
             thread.signals.stop_taken.store(true, core::sync::atomic::Ordering::SeqCst);
         }
     };
     let own = {
         let mut pending = thread.signals.pending.lock();
-        let info = pending.take(wanted);
+        let info = pending.take_with_origin(wanted);
         mark(&info);
         thread.signals.pending_set.store(pending.set().0, core::sync::atomic::Ordering::SeqCst);
         info
@@ -141,7 +141,7 @@ fn take(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
     own.or_else(|| {
         let process = thread.process();
         let mut group = process.group.lock();
-        let info = group.pending.take(wanted);
+        let info = group.pending.take_with_origin(wanted);
         mark(&info);
         process.pending_set.store(group.pending.set().0, core::sync::atomic::Ordering::SeqCst);
         info

@@ -13,6 +13,8 @@ use crate::user::UserCount;
 
 struct Entry {
     info: SigInfo,
+    /// It is a timer's own, whoever may claim that of others by `si_code`.
+    of_timer: bool,
     /// Keeps the user's count up while the entry is queued.
     _charge: Option<Charge>,
 }
@@ -50,24 +52,25 @@ impl Queue {
         self.set
     }
 
-    /// Makes a signal pending. A standard signal that already is stays as it is. Over the limit a real-time signal sent by
-    /// sigqueue(3) is refused; others become pending without their information. A timer's has a place of its own: it took one
-    /// when it was made, and has one signal pending at most.
+    /// Makes a timer's signal pending, which has a place of its own: the timer took one when it was made, and has one signal pending at most.
+    pub fn push_of_timer(&mut self, info: SigInfo) {
+        self.entries.push_back(Entry { info, of_timer: true, _charge: None });
+        self.set = self.set.with(info.signal());
+    }
+
+    /// Makes a signal pending. A standard signal that already is stays as it is. Over the limit, or where there is no memory for more, a real-time
+    /// signal sent by sigqueue(3) is refused; others become pending without their information.
     pub fn push(&mut self, info: SigInfo, user: &Arc<UserCount>, limit: u64) -> Result<(), Full> {
         let signal = info.signal();
-        if info.code == si::TIMER {
-            self.entries.push_back(Entry { info, _charge: None });
-            self.set = self.set.with(signal);
-            return Ok(());
-        }
         if signal < SIGRTMIN && self.set.has(signal) {
             return Ok(());
         }
-        match Charge::take(user, limit) {
-            Some(charge) => self.entries.push_back(Entry { info, _charge: Some(charge) }),
+        let charge = self.entries.try_reserve(1).ok().and_then(|()| Charge::take(user, limit));
+        match charge {
+            Some(charge) => self.entries.push_back(Entry { info, of_timer: false, _charge: Some(charge) }),
             // What the kernel sends must arrive whole whatever the limit: a fault's address is part of it.
             None if signal < SIGRTMIN && (info.code > 0 || info.code == si::USER) => {
-                self.entries.push_back(Entry { info, _charge: None });
+                self.entries.push_back(Entry { info, of_timer: false, _charge: None });
             }
             None if signal >= SIGRTMIN && info.code != si::USER => return Err(Full),
             None => {}
@@ -78,19 +81,24 @@ impl Queue {
 
     /// Takes the next signal of `wanted`: those that come from the thread's own instructions first, then the lowest number.
     pub fn take(&mut self, wanted: SigSet) -> Option<SigInfo> {
+        self.take_with_origin(wanted).map(|(info, _)| info)
+    }
+
+    /// The same, and whether it is a timer's own.
+    pub fn take_with_origin(&mut self, wanted: SigSet) -> Option<(SigInfo, bool)> {
         let wanted = self.set.and(wanted);
         let signal = wanted.and(super::SYNCHRONOUS).first().or(wanted.first())?;
         Some(self.take_one(signal))
     }
 
-    fn take_one(&mut self, signal: u32) -> SigInfo {
+    fn take_one(&mut self, signal: u32) -> (SigInfo, bool) {
         let at = self.entries.iter().position(|entry| entry.info.signal() == signal);
-        let info = at.and_then(|at| self.entries.remove(at)).map(|entry| entry.info);
+        let taken = at.and_then(|at| self.entries.remove(at)).map(|entry| (entry.info, entry.of_timer));
         if !self.entries.iter().any(|entry| entry.info.signal() == signal) {
             self.set = self.set.without(SigSet::of(signal));
         }
         // Pending without an entry: the information was dropped at the limit.
-        info.unwrap_or(SigInfo::new(signal, si::USER))
+        taken.unwrap_or((SigInfo::new(signal, si::USER), false))
     }
 
     /// What is known of a queued signal, by its place in order of arrival.
@@ -100,10 +108,10 @@ impl Queue {
 
     /// Forgets what is pending of the timer `id`, or of all timers.
     pub fn forget_timer(&mut self, id: Option<i32>) {
-        let is_of = |info: &SigInfo| info.code == si::TIMER && id.is_none_or(|id| info.timer_fields().0 == id);
-        let gone = self.entries.iter().filter(|entry| is_of(&entry.info));
+        let is_of = |entry: &Entry| entry.of_timer && id.is_none_or(|id| entry.info.timer_fields().0 == id);
+        let gone = self.entries.iter().filter(|entry| is_of(entry));
         let gone = gone.fold(SigSet::EMPTY, |set, entry| set.with(entry.info.signal()));
-        self.entries.retain(|entry| !is_of(&entry.info));
+        self.entries.retain(|entry| !is_of(entry));
         let left = self.entries.iter().fold(SigSet::EMPTY, |set, entry| set.with(entry.info.signal()));
         self.set = self.set.without(gone.without(left));
     }
@@ -162,5 +170,16 @@ mod tests {
         // kill(2) of a real-time signal is never refused, it only loses its information.
         let (mut full, _, refused) = self::queue(&[value(1), SigInfo::new(RT + 1, si::USER)], 1);
         assert_eq!((refused, full.take(SigSet::of(RT + 1)).is_some()), (0, true));
+    }
+
+    #[test]
+    fn what_claims_to_be_a_timers_counts_and_stays_when_timers_go() {
+        let claimed = SigInfo::timer(RT, 3, 0, 9);
+        let (mut queue, count, refused) = queue(&[claimed, claimed], 1);
+        queue.push_of_timer(SigInfo::timer(RT, 3, 0, 7));
+        assert_eq!((count.signals(), refused), (1, 1));
+        queue.forget_timer(Some(3));
+        let taken = queue.take_with_origin(SigSet::FULL).map(|(info, of_timer)| (info.value(), of_timer));
+        assert_eq!((taken, queue.set()), (Some((9, false)), SigSet::EMPTY));
     }
 }

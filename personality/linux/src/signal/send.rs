@@ -9,7 +9,7 @@ use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;
 use janua_kernel::thread::work;
 
-use super::queue::Full;
+use super::queue::{Full, Queue};
 use super::{STOPS, is_signal};
 use crate::process::{Group, Report, State};
 use crate::{Kernel, Seat, Task, Thread, ptrace};
@@ -46,7 +46,9 @@ pub fn send_runner(task: &Arc<Task>, runner: Option<&Thread>, info: SigInfo) {
 
 /// Sends a timer's signal: false when it is ignored.
 pub fn send_timer(task: &Arc<Task>, target: Target, info: SigInfo) -> bool {
-    !matches!(send(task, target, info), Ok(Sent::Ignored))
+    let (result, queued) = send_locked(task, &mut task.group.lock(), target, info, true);
+    queued.finish();
+    !matches!(result, Ok(Sent::Ignored))
 }
 
 /// Sends a signal to a process by number; false when there is none.
@@ -93,7 +95,7 @@ impl Queued {
 
 /// Sends a process a signal while the caller holds the tree, for whom the rest is to do after. A full queue is the receiver's loss.
 pub fn queue(task: &Arc<Task>, info: SigInfo) -> Queued {
-    send_locked(task, &mut task.group.lock(), Target::Process, info).1
+    send_locked(task, &mut task.group.lock(), Target::Process, info, false).1
 }
 
 /// Whom a signal is sent to.
@@ -130,17 +132,25 @@ enum Sent {
 }
 
 fn send(task: &Arc<Task>, target: Target, info: SigInfo) -> Result<Sent, Full> {
-    let (result, queued) = send_locked(task, &mut task.group.lock(), target, info);
+    let (result, queued) = send_locked(task, &mut task.group.lock(), target, info, false);
     queued.finish();
     result
 }
 
-fn send_locked(task: &Arc<Task>, group: &mut Group, target: Target, info: SigInfo) -> (Result<Sent, Full>, Queued) {
+/// `of_timer`: it is a timer's own.
+fn send_locked(
+    task: &Arc<Task>,
+    group: &mut Group,
+    target: Target,
+    info: SigInfo,
+    of_timer: bool,
+) -> (Result<Sent, Full>, Queued) {
     let mut queued = Queued { task: task.clone(), arrived: false, continued: false };
-    (push(task, group, target, info, &mut queued), queued)
+    (push(group, target, info, of_timer, &mut queued), queued)
 }
 
-fn push(task: &Task, group: &mut Group, target: Target, info: SigInfo, queued: &mut Queued) -> Result<Sent, Full> {
+fn push(group: &mut Group, target: Target, info: SigInfo, of_timer: bool, queued: &mut Queued) -> Result<Sent, Full> {
+    let task = &*queued.task.clone();
     let signal = info.signal();
     // An exit signal may be any eight bits (clone(2)).
     if !is_signal(signal) {
@@ -170,14 +180,21 @@ fn push(task: &Task, group: &mut Group, target: Target, info: SigInfo, queued: &
         return Ok(Sent::Pending);
     };
     let limit = task.limits.soft(rlimit::SIGPENDING);
+    let add = |queue: &mut Queue| match of_timer {
+        true => {
+            queue.push_of_timer(info);
+            Ok(())
+        }
+        false => queue.push(info, &user, limit),
+    };
     match target.only() {
         Some(thread) => {
             let mut pending = thread.signals.pending.lock();
-            pending.push(info, &user, limit)?;
+            add(&mut pending)?;
             thread.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
         }
         None => {
-            group.pending.push(info, &user, limit)?;
+            add(&mut group.pending)?;
             task.pending_set.store(group.pending.set().0, Ordering::SeqCst);
         }
     }

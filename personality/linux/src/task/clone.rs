@@ -314,20 +314,22 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
     let mut memory = Memory::of_child(thread, &mm, kind)?;
-    let seat = {
+    // What is not kept goes when the tree is not locked any more: with a table of descriptors go files, whose ends are told to processes.
+    let (task, seat);
+    {
         let mut tree = kernel.tree.lock();
         if kernel.ending.has_begun() {
             return Err(Errno::EAGAIN);
         }
         let tid = tree.allocate_pid()?;
-        let task = match kind {
+        task = match kind {
             SpawnKind::Thread => thread.task.clone(),
             _ => Arc::new(Task {
                 kernel: kernel.clone(),
                 ext: new_process(thread, request, tid, memory.take(&mm, &mut still, thread)),
             }),
         };
-        let seat = new_thread(thread, request, &task, tid, user_count);
+        seat = new_thread(thread, request, &task, tid, user_count);
         {
             let mut group = task.group.lock();
             if !matches!(group.state, State::Running) || group.exec.is_some() {
@@ -344,8 +346,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
             kernel.ending.born();
         }
         ptrace::born(thread, &mut tree, &seat, birth);
-        seat
-    };
+    }
 
     let vfork = has(clone::VFORK).then(Arc::<VforkDone>::default);
     *seat.vfork.lock() = vfork.clone();
@@ -382,12 +383,12 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
     let mut pidfd = None;
     if has(clone::PIDFD) {
         let file = OpenFile::new(Arc::new(PidFd::new(&seat.task, has(clone::THREAD).then_some(seat))), O_RDWR, None);
-        let fd = files.install(file, 0, true, thread.limit(rlimit::NOFILE))?;
-        pidfd = Some(fd);
+        let fd = files.install(file.clone(), 0, true, thread.limit(rlimit::NOFILE))?;
+        pidfd = Some((fd, file));
     }
     let started = (|| {
-        if let Some(Fd(fd)) = pidfd {
-            UserPtr::<i32>::new(request.pidfd).write(thread.user(), &fd)?;
+        if let Some((Fd(fd), _)) = &pidfd {
+            UserPtr::<i32>::new(request.pidfd).write(thread.user(), fd)?;
         }
         if kind != SpawnKind::Fork {
             // A thread may look for its own number there.
@@ -408,9 +409,9 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         Ok(())
     })();
     if started.is_err()
-        && let Some(fd) = pidfd
+        && let Some((fd, file)) = &pidfd
     {
-        drop(files.remove(fd));
+        files.take_back(*fd, file);
     }
     started
 }

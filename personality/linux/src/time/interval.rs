@@ -34,6 +34,8 @@ pub struct IntervalTimers {
 struct Armed {
     progress: Progress,
     key: Option<Key>,
+    /// It is due so soon that who has set it waits for that.
+    at_hand: bool,
 }
 
 /// Disarms all timers of a process.
@@ -118,6 +120,7 @@ pub fn real_expired(task: &Arc<Task>) {
         let mut real = task.interval.real.lock();
         let now = task.kernel.machine.clock().monotonic();
         real.progress.settle(now);
+        real.at_hand = false;
         if core::mem::take(&mut real.progress.expired) > 0 {
             real.key = None;
             // Under the lock: who has disarmed it, or set it anew, finds the signal pending already and gets none of it afterwards.
@@ -135,7 +138,7 @@ pub fn real_expired(task: &Arc<Task>) {
 /// A SIGALRM of the process has been taken: ITIMER_REAL goes on.
 pub fn real_taken(task: &Arc<Task>) {
     let mut real = task.interval.real.lock();
-    if real.key.is_none() && real.progress.next.is_some() {
+    if real.key.is_none() && !real.at_hand && real.progress.next.is_some() {
         real.progress.settle(task.kernel.machine.clock().monotonic());
         real.progress.expired = 0;
         rearm(task, &mut real);
@@ -195,6 +198,7 @@ fn set(thread: &Thread, which: Option<usize>, value: Nanos, interval: Nanos) -> 
                 None => rearm(task, &mut real),
                 Some(at) => {
                     cancel(task, &mut real);
+                    real.at_hand = true;
                     drop(real);
                     wait_until(&thread.kernel, at);
                     // Should another thread have set it meanwhile, this finds that it has not expired.

@@ -13,7 +13,7 @@ use core::fmt::{self, Write};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
-use janua_abi::linux::signal::{SIGALRM, SigInfo, si};
+use janua_abi::linux::signal::{SIGALRM, SigInfo};
 use janua_abi::linux::time::{ITimerSpec, SigEvent, TIMER_ABSTIME, clock, sigev};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::timerfd::Progress;
@@ -263,9 +263,6 @@ pub fn sample(task: &Arc<Task>, runner: Option<&Thread>) -> bool {
 /// A timer's signal has been taken from the queue: fills in its overruns, and the timer goes on. False when the timer has been
 /// deleted or set anew since, so that the signal is to be dropped.
 pub fn delivered(task: &Arc<Task>, info: &mut SigInfo) -> bool {
-    if info.code != si::TIMER {
-        return true;
-    }
     let mut list = task.posix_timers.list.lock();
     let (id, ..) = info.timer_fields();
     let Some(timer) = list.timers.get_mut(&id).filter(|timer| timer.signalled == Signalled::Pending) else { return false };

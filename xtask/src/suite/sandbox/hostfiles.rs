@@ -97,6 +97,42 @@ $as sh -c "$try" >native
     }
 }
 
+/// Extended attributes are the host's: of a name just looked at and of one that has been replaced, of a link itself, of a directory that is in use,
+/// of a file without a name.
+pub fn attributes(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+cat >try.py <<'END'
+import errno, os
+def ask(path, name, follow=False):
+    try: print(path, name, os.getxattr(path, name, follow_symlinks=follow))
+    except OSError as error: print(path, name, errno.errorcode[error.errno])
+names = ['user.colour', 'security.mark', 'user.none', 'bogus', 'user.' + 'x' * 251]
+for path in ['file', 'link', 'dir', '.', 'dir/..', 'none', 'file/x']:
+    # What a name that is too long gets where there is no file depends on the host's version.
+    for name in names[:-1] if path in ('none', 'file/x') else names:
+        ask(path, name); ask(path, name, True)
+held = os.open('other', os.O_PATH)
+os.lstat('other'); ask('other', 'user.colour')
+os.rename('file', 'other'); os.lstat('other'); ask('other', 'user.colour')
+ask('/proc/self/fd/%d' % held, 'user.colour', True)
+os.mkdir('dir/new'); os.chdir('dir'); ask('.', 'user.colour'); ask('new', 'user.colour')
+os.setxattr('new', 'user.colour', b'of a new one'); ask('new', 'user.colour')
+END
+mkdir dir; echo >file; echo >other; ln -s file link
+mark() { /usr/bin/python3 -c 'import os, sys; os.setxattr(sys.argv[1], sys.argv[2], sys.argv[3].encode(), follow_symlinks=False)' "$@" 2>/dev/null; }
+mark file user.colour blue || { echo same; exit; }; mark other user.colour red; mark dir user.colour green; mark dir security.mark d; mark link security.mark l
+mkdir a b c; for to in a b c; do cp -a file other link dir try.py $to/; done
+(cd a; /usr/bin/python3 try.py) >native 2>&1
+(cd b; run --bind .::rw -- /usr/bin/python3 try.py) >bind 2>&1
+(cd c; run -- /usr/bin/python3 try.py) >overlay 2>&1
+cmp native bind >&2 && cmp native overlay >&2 && echo same || { diff native bind; diff native overlay; }
+"#;
+    match said(s, PLAIN, body)?.as_str() {
+        "same\n" => Ok(()),
+        other => Err(other.to_owned()),
+    }
+}
+
 /// Root that has been given another user's XDG_RUNTIME_DIR follows no link that this one planted, and hands nothing to who listens there.
 pub fn planted(s: &Sandbox) -> Result<(), String> {
     let body = r#"
