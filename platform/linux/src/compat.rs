@@ -1,5 +1,7 @@
 //! 32-bit guests: thread-local storage by entries of the host's descriptor table, and the segment registers.
 
+use core::sync::atomic::Ordering;
+
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::i386::process::FIRST_THREAD_AREA;
 use janua_abi::linux::{Errno, Result};
@@ -7,7 +9,8 @@ use janua_arch::x86_64::vdso32::{self, Data, Instruction};
 use janua_entry::hosted::entry::THREAD_ENTRY;
 use janua_port::{Compat, Vdso32};
 
-use crate::identity;
+use crate::context::here;
+use crate::{area, identity};
 
 /// The first entry, and how many of the host's three guests have. The last is the kernel's, by which it knows a thread.
 const FIRST: u32 = FIRST_THREAD_AREA;
@@ -19,6 +22,7 @@ pub fn set_thread_area(descriptor: &UserDesc) -> Result<()> {
     if !(FIRST..FIRST + COUNT).contains(&descriptor.entry) {
         return Err(Errno::EINVAL);
     }
+    area::of(here()).touched.store(true, Ordering::Relaxed);
     identity::set_entry(descriptor)
 }
 

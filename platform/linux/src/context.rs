@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::prctl;
 use janua_abi::linux::{Errno, Result};
-use janua_entry::hosted::{self, Shared};
+use janua_entry::hosted::{self, NAME_WORDS, Shared};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
 use janua_port::user::Reach;
 use janua_port::{Context, Nanos, Plain, Registers, Spawn, UserMemory};
@@ -17,7 +17,7 @@ use crate::boot::{self, Jail};
 use crate::registers::HostedRegisters;
 use crate::sys::{self, Call, nr};
 use crate::user::HostedUser;
-use crate::{area, clock, machine, spawn, usage};
+use crate::{area, clock, machine, spare, spawn, usage};
 
 /// A guest thread.
 pub struct HostedContext {
@@ -29,6 +29,14 @@ pub struct HostedContext {
 pub fn here() -> usize {
     let here = 0u8;
     hosted::index_of(&raw const here as usize)
+}
+
+/// Has the host call the calling thread, whose area it is, by the bytes of these words, the last of which is zero.
+pub fn call_thread(this: &Shared, name: [u64; NAME_WORDS]) {
+    for (place, word) in this.name.iter().zip(name) {
+        place.store(word, Ordering::Relaxed);
+    }
+    let _ = sys::words(nr::PRCTL, [prctl::SET_NAME as usize, name.as_ptr() as usize, 0, 0, 0, 0]);
 }
 
 impl HostedContext {
@@ -52,6 +60,13 @@ impl HostedContext {
         let area = self.area()?;
         let ids = (area.host_pid.load(Ordering::Relaxed), area.host_tid.load(Ordering::Relaxed));
         (ids.0 != 0 && ids.1 != 0).then_some(ids)
+    }
+
+    /// The host's id of itself, for a call by which the host keeps something for the thread. ESRCH.
+    fn touched_tid(&self) -> Result<u32> {
+        // Before the look whether it lives: a thread that ends looks in the other order.
+        area::of(self.index).touched.store(true, Ordering::SeqCst);
+        self.host_tid().ok_or(Errno::ESRCH)
     }
 
     /// Whether the caller is a thread of its host process.
@@ -135,12 +150,11 @@ impl Context for HostedContext {
     }
 
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
-        let tid = if self.is_caller() { 0 } else { self.host_tid().ok_or(Errno::ESRCH)? };
-        usage::set_affinity(tid, cpus)
+        usage::set_affinity(self.touched_tid()?, cpus)
     }
 
     fn set_nice(&self, nice: i32) -> Result<()> {
-        usage::set_nice(self.host_tid().ok_or(Errno::ESRCH)?, nice)
+        usage::set_nice(self.touched_tid()?, nice)
     }
 
     fn set_name(&self, name: &[u8]) {
@@ -152,7 +166,8 @@ impl Context for HostedContext {
         for (to, from) in text[6..15].iter_mut().zip(name) {
             *to = *from;
         }
-        let _ = sys::words(nr::PRCTL, [prctl::SET_NAME as usize, text.as_ptr() as usize, 0, 0, 0, 0]);
+        let (low, high) = (u128::from_ne_bytes(text) as u64, (u128::from_ne_bytes(text) >> 64) as u64);
+        call_thread(area::of(self.index), [low, high]);
     }
 
     fn outer_number(&self) -> Option<u32> {
@@ -165,16 +180,17 @@ impl Context for HostedContext {
     }
 
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {
-        if !whole_task && self.is_caller() {
-            return Some(clock::of_caller());
+        if whole_task {
+            return clock::of_other(self.host_ids()?, true);
         }
-        clock::of_other(self.host_ids()?, whole_task)
+        let counted = if self.is_caller() { clock::of_caller() } else { clock::of_other(self.host_ids()?, false)? };
+        Some(spare::cpu_of(self.area()?, counted))
     }
 
     fn usage(&self, whole_task: bool) -> Option<Usage> {
         match whole_task {
-            false if self.is_caller() => usage::of_caller(),
-            false => usage::of_thread(self.host_ids()?),
+            false if self.is_caller() => Some(spare::usage_of(self.area()?, usage::of_caller()?)),
+            false => Some(spare::usage_of(self.area()?, usage::of_thread(self.host_ids()?)?)),
             true if self.is_in_process() => usage::of_callers_process(),
             true => usage::of_process(self.host_ids()?.0),
         }
@@ -202,7 +218,7 @@ impl Context for HostedContext {
     }
 
     fn scheduled(&self) -> Option<Scheduled> {
-        usage::scheduled(self.host_ids()?)
+        Some(spare::scheduled_of(self.area()?, usage::scheduled(self.host_ids()?)?))
     }
 
     fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {

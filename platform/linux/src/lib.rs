@@ -30,6 +30,7 @@ pub mod reactor;
 pub mod registers;
 pub mod signal;
 pub mod space;
+mod spare;
 pub mod spawn;
 pub mod sys;
 mod text;

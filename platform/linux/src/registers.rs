@@ -97,7 +97,7 @@ fn get_base(what: u32) -> usize {
 }
 
 /// Whether user code may read and set the bases of FS and GS without the host.
-fn has_base_instructions() -> bool {
+pub fn has_base_instructions() -> bool {
     const HWCAP2_FSGSBASE: u64 = 1 << 1;
     boot::info().hwcap[1] & HWCAP2_FSGSBASE != 0
 }

@@ -21,11 +21,11 @@ use crate::area;
 use crate::host::LinuxHost;
 use crate::lock::Mutex;
 use crate::signal;
-use crate::spawn;
 use crate::sys::{self, Call, nr};
 use crate::threads;
 use crate::vdso;
 use crate::{boot, descriptors, host};
+use crate::{spare, spawn};
 
 /// Guests' memory starts behind the kernel's low page, which is the first that the host lets anybody map (vm.mmap_min_addr).
 const LOWEST: usize = LOW_PAGE + LOW_SIZE;
@@ -251,7 +251,10 @@ fn hop() -> Result<()> {
     // The old thread's last call must not look at the selector, which is the new one's already.
     let hopped = spawn::disarm().and_then(|()| clone_process(this));
     match hopped {
-        Ok(()) => area::set_space(index, None),
+        Ok(()) => {
+            area::set_space(index, None);
+            spare::nothing_counted(this);
+        }
         Err(_) => {
             this.host_pid.store(old_pid, Ordering::Relaxed);
             hosted::join(index);

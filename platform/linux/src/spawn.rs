@@ -22,6 +22,7 @@ use crate::context::{HostedContext, here};
 use crate::identity;
 use crate::machine;
 use crate::signal;
+use crate::spare;
 use crate::sys::{self, nr};
 use crate::threads;
 use crate::{faults, guard, heap, idle, text};
@@ -74,17 +75,31 @@ pub fn set_plain(plain: Option<Plain<'_>>) {
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
 
+/// An area for a guest thread of a host thread that is yet to be made.
 fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
     let index = area::take()?;
-    let shared = area::of(index);
+    let (shared, own) = (area::of(index), area::of(here()));
     text::inherit(index);
-    shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(0, Ordering::Relaxed);
     shared.host_tid.store(0, Ordering::Relaxed);
-    shared.made.store(0, Ordering::Relaxed);
     shared.identified.store(false, Ordering::Relaxed);
+    spare::nothing_counted(shared);
+    // As the host has it.
+    shared.touched.store(own.touched.load(Ordering::Relaxed), Ordering::Relaxed);
+    for (to, from) in shared.name.iter().zip(&own.name) {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    fill(index, frame, tls, guest);
+    Ok(index)
+}
+
+/// Gives an area, on which no guest thread runs, its next one.
+fn fill(index: usize, frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) {
+    let shared = area::of(index);
+    shared.in_guest.store(0, Ordering::Relaxed);
+    shared.made.store(0, Ordering::Relaxed);
     idle::start(shared);
-    // SAFETY: just taken; no thread runs on it.
+    // SAFETY: no guest thread runs on it, and a thread that waits for one does not look.
     let area = unsafe { area::own(index) };
     area.frame = frame;
     area.selector_value = machine::get().gate.selector_value();
@@ -98,7 +113,6 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     set_guest_words(index, unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) });
     area.body = 0;
     area.tls = tls.unwrap_or(usize::MAX);
-    Ok(index)
 }
 
 /// Starts a host thread or process on the area's stack.
@@ -150,6 +164,12 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::Fork | SpawnKind::SharedSpace => text::before_fork(here()),
         SpawnKind::Thread => text::before_thread(here()),
     }
+    if spawn.kind == SpawnKind::Thread {
+        identify(here())?;
+        if let Some(index) = spare::take() {
+            return Ok(spawn_spare(index, spawn));
+        }
+    }
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
     area::set_space(index, (flags & clone::VM != 0).then(here));
@@ -186,6 +206,17 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
             Err(errno)
         }
     }
+}
+
+/// The same by a thread of the calling process that waits for a guest, and has its identity.
+fn spawn_spare(index: usize, spawn: Spawn) -> Arc<dyn Context> {
+    text::inherit(index);
+    fill(index, spawn.frame, spawn.tls, spawn.guest);
+    hosted::join(index);
+    let context = Arc::new(HostedContext::new(index));
+    guest(index).attach(context.clone());
+    spare::begin(index, spawn.tls);
+    context
 }
 
 /// The first guest process: like a fork of the kernel's own first process.
@@ -328,6 +359,11 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
         sys::write_all(2, b"janua: the host refuses to arm a new thread's gate\n");
         machine::stop_sandbox(125);
     }
+    begin_guest(this, index)
+}
+
+/// The guest of the calling thread's area begins.
+pub fn begin_guest(this: &mut Own, index: usize) -> ! {
     // The sandbox has one gate, so every call of the thread comes by it.
     let guest = guest(index);
     guest.set_gate(machine::get().gate.id());
@@ -394,13 +430,24 @@ pub fn carry_on(this: &mut Own, index: usize, flow: Flow) -> *mut Area {
 
 fn end(index: usize) -> ! {
     guard::check(index);
-    if has_guest(index) {
+    let had_guest = has_guest(index);
+    if had_guest {
         hosted::leave(index);
     }
     area::note_ended(index);
     drop_guest(index);
-    // Nothing is allocated from here on.
     boot::accounts().forgive(index + 1);
+    if had_guest && area::of(index).space.load(Ordering::Relaxed) != area::NO_SPACE {
+        spare::keep(index);
+        if hosted::is_empty() {
+            spare::dismiss();
+        }
+    }
+    finish(index)
+}
+
+/// Ends the calling thread, whose guest is gone. Nothing is allocated from here on.
+pub fn finish(index: usize) -> ! {
     let _ = signal::set_mask(u64::MAX);
     // Between the area's return and this thread's last call another thread may use the area and its selector.
     let _ = disarm();

@@ -251,6 +251,7 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
         give_back(&tracee, &old);
         *tracee = next;
     }
+    fresh.begins();
     own.set_tid(fresh.pid());
     own.change_space(space);
     fresh.add(thread);
@@ -384,7 +385,7 @@ impl Traced<'_> {
         while mirror.is_waiting() {
             tracee.halt()?;
             self.thread.set_runs(false);
-            mirror.settle(&mut tracee)?;
+            mirror.make_ready(&mut tracee)?;
             self.thread.set_runs(true);
         }
         let generation = mirror.generation();

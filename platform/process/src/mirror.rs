@@ -6,7 +6,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::Errno;
 use janua_paging::table::NoMemory;
@@ -35,6 +35,10 @@ const MOST_AROUND: usize = 256;
 const INHERITED: usize = stub::MOST - 4;
 /// Pages that a fork copies.
 const COPIED: usize = 64;
+
+/// What is to be done before a thread goes to user code: changes wait; a program begins ([`Mirror::begins`]), too.
+const EXPECTED: u8 = 1;
+const BEGINS: u8 = 2;
 
 /// Bits of a word; the frame's number is above them.
 const PRESENT: u64 = 1;
@@ -271,8 +275,8 @@ pub struct Mirror {
     threads: Mutex<Vec<Arc<Thread>>>,
     /// Changes wait for the next thread that goes to user code, and somebody waits for them.
     waiting: AtomicBool,
-    /// The same where nobody does.
-    expected: AtomicBool,
+    /// The same where nobody does: 0, [`EXPECTED`] or [`BEGINS`].
+    expected: AtomicU8,
     /// Becomes another when they have been made.
     made: AtomicU32,
     /// How often the host's mappings have been changed.
@@ -301,7 +305,7 @@ impl Mirror {
             inner: Mutex::default(),
             threads: Mutex::default(),
             waiting: AtomicBool::new(false),
-            expected: AtomicBool::new(false),
+            expected: AtomicU8::new(0),
             made: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             pid: AtomicU32::new(0),
@@ -518,7 +522,7 @@ impl Mirror {
 
     /// Whether changes wait.
     pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst)
+        self.waiting.load(Ordering::SeqCst) || self.expected.load(Ordering::SeqCst) != 0
     }
 
     /// Whether a page that a thread has found missing is one that its process should have, and has not as changes wait: they are made before the thread
@@ -527,7 +531,7 @@ impl Mirror {
         let inner = self.inner.lock();
         let is_overdue = !inner.pending.is_empty() && inner.word(addr & !(PAGE - 1)).shown().is_some();
         if is_overdue {
-            self.expected.store(true, Ordering::SeqCst);
+            self.expected.fetch_max(EXPECTED, Ordering::SeqCst);
         }
         is_overdue
     }
@@ -549,7 +553,7 @@ impl Mirror {
     /// Makes changes, the pending ones among them, so that nothing waits any more.
     fn make_all(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
         self.make(inner, tracee, changes)?;
-        self.expected.store(false, Ordering::SeqCst);
+        let _ = self.expected.compare_exchange(EXPECTED, 0, Ordering::SeqCst, Ordering::Relaxed);
         if self.waiting.swap(false, Ordering::SeqCst) {
             self.made.fetch_add(1, Ordering::SeqCst);
             janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
@@ -634,7 +638,7 @@ impl Table for Shown {
             inner.pending.append(&mut changes);
             // They go with the next trip: who finds them missing before sees to that ([`Mirror::is_overdue`]).
             if inner.pending.len() > INHERITED {
-                self.0.expected.store(true, Ordering::SeqCst);
+                self.0.expected.fetch_max(EXPECTED, Ordering::SeqCst);
             }
         }
     }

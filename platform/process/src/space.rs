@@ -90,6 +90,7 @@ impl Platform for Own {
     fn emptied(&self) {
         // What cannot be written stays noted: fsync(2) of the file reports it.
         let _ = files::write_back();
+        self.0.begins();
     }
 
     fn leave(_space: &ProcessSpace) -> Result<Arc<dyn Space>> {

@@ -38,6 +38,8 @@ pub const SELECTOR_SIZE: usize = THREADS << SELECTOR_SHIFT;
 /// In line 0, whose thread never runs user code: the process' guest threads. The lower half counts them, the upper half is the
 /// exclusive or of their indices, so that of a single one it is the index.
 pub const ALONE: usize = SELECTOR_BASE + 64;
+/// Behind it: one more than the index of the process' spare thread, which has no guest and waits for one; 0 for none.
+pub const SPARE: usize = ALONE + 8;
 /// Thread stacks; near the rest, so that a process needs few page tables.
 pub const STACK_BASE: usize = KERNEL_BASE + (64 << 20);
 pub const STACK_SIZE: usize = 64 << 10;
@@ -113,6 +115,8 @@ pub struct Own {
     pub body: usize,
     /// Where the thread pointer of a new thread is to be; `usize::MAX` keeps it.
     pub tls: usize,
+    /// Address of what a spare thread's next guest begins with, boxed; 0 for a new thread.
+    pub inherited: usize,
     /// The last host signal that interrupted user code.
     pub arrival: Arrival,
     /// The address space ([`Shared::space`]) that has a guard below this stack; 0: none is known of.
@@ -141,7 +145,19 @@ pub struct Shared {
     pub identified: AtomicBool,
     /// One more than the index of the guest thread that a thread of the kernel's own works for; 0 for none.
     pub serves: AtomicU32,
+    /// What a thread without a guest is to do, for the platform.
+    pub spare: AtomicU32,
+    /// The host keeps something for the thread, besides memory and registers, that its process' other threads need not have.
+    pub touched: AtomicBool,
+    /// What the host calls it, if anybody has said that.
+    pub name: [AtomicU64; NAME_WORDS],
+    /// What the host had counted for the thread before its guest began, for the platform.
+    pub counted: [AtomicU64; COUNTED],
 }
+
+/// Words of a host thread's name, and of what the host counts for a thread.
+pub const NAME_WORDS: usize = 2;
+pub const COUNTED: usize = 9;
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`, which return a
 /// result and a verdict (0: nothing is to be done).
