@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+mod beside;
 mod boot;
 mod modules;
 
@@ -181,13 +182,8 @@ pub struct Run {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     manifest: Option<PathBuf>,
 
-    /// Tiles of the machine
-    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
-    tiles: u8,
-
-    /// Cores of each tile
-    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
-    cores: u32,
+    #[command(flatten)]
+    beside: beside::Beside,
 
     /// How the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
     /// (the kernel's functions); the latter two only without a jail
@@ -297,7 +293,7 @@ pub fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<
 impl Run {
     /// Whether something is asked for that only programs on the system-call library have.
     fn asks_for_library(&self) -> bool {
-        self.tiles != 1 || self.cores != 2 || self.library != "sys-lib-yes" || self.answers != "on" || self.ask_ids
+        self.library != "sys-lib-yes" || self.answers != "on" || self.ask_ids
     }
 
     /// Why the modules are none of a system of L4, or what else is given beside them is for programs with files.
@@ -325,6 +321,7 @@ impl Run {
     pub fn options(self) -> Result<RunOptions, Refusal> {
         let for_library = self.asks_for_library();
         self.check_modules()?;
+        let tiles = self.beside.kernels(&self.personality, self.away.is_on())?;
         let mut command = self.command.into_iter();
         // Others see the last module as the program.
         let program = command.next().or_else(|| self.modules.last().cloned());
@@ -334,15 +331,15 @@ impl Run {
         let personality = match self.personality.as_str() {
             "linux" | "l4v2" | "pal" if for_library => {
                 return refuse(
-                    "--tiles, --cores, --library, --answers and --ask-ids are for the personality `invasive`",
+                    "--library, --answers and --ask-ids are for the personality `invasive`",
                     "add --personality invasive, or leave them out",
                 );
             }
             "linux" => Personality::Linux,
             "l4v2" => Personality::L4v2,
             "invasive" => Personality::Invasive(Machine {
-                tiles: self.tiles,
-                cores: self.cores,
+                tiles: self.beside.tiles,
+                cores: self.beside.cores.unwrap_or(2),
                 library: library(&self.library),
                 answers: self.answers == "on",
                 asks_ids: self.ask_ids,
@@ -384,6 +381,7 @@ impl Run {
             cwd: cwd(self.cwd)?,
             net: if self.net == "host" { Net::Host } else { Net::None },
             personality,
+            tiles,
             trace_whole: self.trace_whole,
             allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
@@ -654,7 +652,7 @@ mod tests {
         let options = pal(&["--manifest", "a.manifest", "--gate", "sud", "--", "hello"]).unwrap();
         assert_eq!((options.personality, options.manifest), (Personality::Pal, Some("a.manifest".into())));
         assert!(parse(&["--manifest", "a.manifest", "--", "x"]).unwrap_err().contains("for the personality `pal`"));
-        assert!(pal(&["--tiles", "2", "--", "x"]).unwrap_err().contains("for the personality `invasive`"));
+        assert!(pal(&["--tiles", "2", "--", "x"]).unwrap_err().contains("for the personalities `linux` and `invasive`"));
         assert!(pal(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
     }
 
@@ -747,9 +745,7 @@ mod tests {
     fn what_is_not_built_says_so() {
         assert!(parse(&["--gate", "kvm", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
-        for invasive in
-            [&["--library", "vanilla"][..], &["--tiles", "2"], &["--cores", "4"], &["--answers", "off"], &["--ask-ids"]]
-        {
+        for invasive in [&["--library", "vanilla"][..], &["--answers", "off"], &["--ask-ids"]] {
             assert!(parse(&[invasive, &["--", "x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
             assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
         }

@@ -166,6 +166,15 @@ impl Library {
     }
 }
 
+/// The kernels of a run, side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// Two or more.
+    pub count: u32,
+    /// Processors of each.
+    pub cores: u32,
+}
+
 /// Where the trace of calls goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
@@ -191,6 +200,8 @@ pub struct RunOptions {
     pub cwd: Option<PathBuf>,
     pub net: Net,
     pub personality: Personality,
+    /// `None`: one kernel, on any of the processors.
+    pub tiles: Option<Tiles>,
     pub allowed: Allowed,
     pub trace: Option<Trace>,
     /// End the run when a line of the trace cannot be written.

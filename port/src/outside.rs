@@ -29,6 +29,8 @@ pub enum Request {
     Metrics { id: u32 },
     /// Have a module of this name stay on a syscall core, or with `None` go where there is less to do: [`Answer::Moved`].
     Move { id: u32, module: String, core: Option<u32> },
+    /// Another tile has ended.
+    TileEnded { tile: u32 },
 }
 
 /// Rows and columns of a terminal's window.
@@ -94,6 +96,32 @@ pub struct Metrics {
     pub calls: Option<Calls>,
     /// What makes calls away from the threads that want them.
     pub modules: Vec<ModuleInfo>,
+    /// The other tiles, as this one's monitor knows them.
+    pub tiles: Vec<TileInfo>,
+}
+
+/// Another tile, as a monitor knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TileInfo {
+    pub tile: u32,
+    pub state: TileState,
+    /// Messages of its monitor that were heard, and those that were sent to it.
+    pub heard: u64,
+    pub said: u64,
+}
+
+/// What there is to be had of another tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TileState {
+    /// It has not answered in time.
+    #[default]
+    Silent,
+    /// It has answered after so many nanoseconds.
+    Listens(u64),
+    /// It is over.
+    Ended,
+    /// It did what no tile may: nothing of it is heard any more.
+    Broken,
 }
 
 /// A module, which takes calls on a syscall core.

@@ -111,6 +111,13 @@ fn table(all: &[Shown]) -> String {
             size(about.memory),
             line(&about.command),
         ]);
+        for tile in &about.tiles {
+            let state = if tile.ended.is_some() { "ended" } else { "runs" };
+            let cores = format!("tile {} on {} of the processors", tile.number, tile.cores);
+            let blank = String::new;
+            let host = tile.pid.to_string();
+            rows.push([blank(), "-".to_owned(), host, state.to_owned(), blank(), blank(), blank(), cores]);
+        }
         for guest in guests {
             let info = &guest.info;
             let host = if guest.host == 0 { "-".to_owned() } else { guest.host.to_string() };
@@ -167,8 +174,12 @@ fn json(all: &[Shown]) -> String {
                 list(&words)
             )
         });
+        let tiles = about.tiles.iter().map(|tile| {
+            let ended = tile.ended.as_ref().map_or("null".to_owned(), |why| quoted(why));
+            format!("{{\"tile\":{},\"pid\":{},\"cores\":{},\"ended\":{ended}}}", tile.number, tile.pid, tile.cores)
+        });
         format!(
-            "{head},\"state\":{},\"detached\":{},\"age\":{:.3},\"time\":{:.3},\"memory\":{},\"memory_limit\":{},\"command\":[{}],\"guests\":[{}]}}",
+            "{head},\"state\":{},\"detached\":{},\"age\":{:.3},\"time\":{:.3},\"memory\":{},\"memory_limit\":{},\"command\":[{}],\"tiles\":[{}],\"guests\":[{}]}}",
             quoted(if about.paused { "paused" } else { "running" }),
             about.detached,
             about.age as f64 / 1e3,
@@ -176,6 +187,7 @@ fn json(all: &[Shown]) -> String {
             about.memory,
             if about.memory_limit == u64::MAX { "null".to_owned() } else { about.memory_limit.to_string() },
             list(&about.command),
+            tiles.collect::<Vec<_>>().join(","),
             guests.collect::<Vec<_>>().join(",")
         )
     });

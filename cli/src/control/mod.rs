@@ -8,6 +8,6 @@ pub mod log;
 mod place;
 pub mod server;
 mod stats;
-mod wire;
+pub mod wire;
 
 pub use place::Name;

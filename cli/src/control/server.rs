@@ -18,6 +18,7 @@ use super::detach::printable;
 use super::place::{Name, Place, Taken};
 use super::stats::figure;
 use super::wire::{self, About, Ask, Guest, Received, Reply, Usage};
+use crate::run::tiles::Tiles;
 
 /// SIGKILL.
 const KILL: u32 = 9;
@@ -128,7 +129,8 @@ impl Server {
     }
 
     /// Begins to listen, once the sandbox has been started.
-    pub fn listen(&mut self) {
+    pub fn listen(&mut self, tiles: &Tiles) {
+        self.about.tiles = tiles.shown().to_vec();
         if let Some(name) = self.later.take() {
             // It goes on without when it cannot be had.
             self.found = claim(&name, false, false).ok().flatten();
@@ -141,7 +143,9 @@ impl Server {
     }
 
     /// Takes in what has come: answers of the kernel, clients, what they ask.
-    pub fn events(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
+    pub fn events(&mut self, sandbox: &Sandbox, tiles: &mut Tiles) -> Result<Requests, Garbage> {
+        tiles.hear(sandbox);
+        self.about.tiles = tiles.shown().to_vec();
         let mut requests = Requests::default();
         while let Some(answer) = sandbox.answer() {
             self.pass_on(answer?, &mut requests)?;
@@ -149,7 +153,7 @@ impl Server {
         self.accept();
         let mut at = 0;
         while at < self.clients.len() {
-            if self.hear(at, sandbox, &mut requests) {
+            if self.hear(at, sandbox, tiles, &mut requests) {
                 at += 1;
             } else {
                 self.leave(at, sandbox);
@@ -170,7 +174,7 @@ impl Server {
     }
 
     /// Hears a client out. False when it is gone, or makes no sense.
-    fn hear(&mut self, at: usize, sandbox: &Sandbox, requests: &mut Requests) -> bool {
+    fn hear(&mut self, at: usize, sandbox: &Sandbox, tiles: &mut Tiles, requests: &mut Requests) -> bool {
         loop {
             let (ask, handed) = match wire::receive(&self.clients[at].socket) {
                 Received::Message(ask, handed) => (ask, handed),
@@ -194,7 +198,7 @@ impl Server {
                     self.clients[at].wants = Wants::End;
                     true
                 }
-                Ask::Pause(paused) => self.hold(at, sandbox, paused),
+                Ask::Pause(paused) => self.hold(at, sandbox, tiles, paused),
                 Ask::Move(..) | Ask::Run(_) if self.about.paused => self.reply(at, &Reply::Refused(self.stands_still())),
                 Ask::Run(program) => self.run(at, sandbox, program, &handed),
                 Ask::Move(module, core) => self.move_module(at, sandbox, module, core),
@@ -215,17 +219,22 @@ impl Server {
     }
 
     /// Pauses the sandbox, or lets it go on, for a client that still waits for it: one that gave up has reported that it did not happen.
-    fn hold(&mut self, at: usize, sandbox: &Sandbox, paused: bool) -> bool {
+    fn hold(&mut self, at: usize, sandbox: &Sandbox, tiles: &mut Tiles, paused: bool) -> bool {
         if is_gone(&self.clients[at].socket) {
             return false;
         }
-        let done = if paused { sandbox.pause(!self.about.paused) } else { sandbox.resume() };
+        let own = || if paused { sandbox.pause(!self.about.paused) } else { sandbox.resume() };
+        let done = tiles.hold(paused).and_then(|()| own().map_err(str::to_owned));
+        if paused && !self.about.paused && done.is_err() {
+            // Those that could be paused go on with the rest.
+            let _ = tiles.hold(false);
+        }
         let reply = match done {
             Ok(()) => {
                 self.about.paused = paused;
                 Reply::Done
             }
-            Err(why) => Reply::Refused(why.to_owned()),
+            Err(why) => Reply::Refused(why),
         };
         self.reply(at, &reply)
     }
@@ -260,6 +269,7 @@ impl Server {
             memory: memory.used() as u64,
             memory_limit: memory.limit() as u64,
             command: self.about.command.clone(),
+            tiles: self.about.tiles.clone(),
             ..self.about
         }
     }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use janua_port::Account;
-use janua_port::outside::{Metrics, ModuleInfo};
+use janua_port::outside::{Metrics, ModuleInfo, TileInfo, TileState};
 
 use super::client;
 use super::detach::printable;
@@ -58,6 +58,16 @@ fn accounts(usage: &Usage) -> [(&'static str, Figure); 4] {
     [("memory", usage.memory), ("disk", usage.disk), ("tasks", usage.tasks), ("host_descriptors", usage.descriptors)]
 }
 
+/// What there is to be had of a tile, in a word.
+fn named(state: TileState) -> &'static str {
+    match state {
+        TileState::Listens(_) => "listens",
+        TileState::Silent => "silent",
+        TileState::Ended => "ended",
+        TileState::Broken => "broken",
+    }
+}
+
 fn table(all: &[Shown<'_>]) -> String {
     let mut rows = vec![["NAME", "FIGURE", "USED", "MOST", "LIMIT", "REFUSED"].map(str::to_owned)];
     for (name, about, usage) in all {
@@ -82,6 +92,13 @@ fn table(all: &[Shown<'_>]) -> String {
                 for ModuleInfo { name, core, kept, turns, .. } in &inside.modules {
                     let placed = if *kept { "stays on" } else { "on" };
                     row(&format!("module {}", printable(name).trim_end()), format!("{placed} core {core}, {turns} turns"));
+                }
+                for TileInfo { tile, state, heard, said } in &inside.tiles {
+                    let state = match state {
+                        TileState::Listens(nanos) => format!("answers after {:.1} us", *nanos as f64 / 1e3),
+                        state => named(*state).to_owned(),
+                    };
+                    row(&format!("tile {tile}"), format!("{state}, {heard} messages heard, {said} said"));
                 }
             }
             None => row("processes", if about.paused { "paused" } else { "not known" }.to_owned()),
@@ -127,6 +144,15 @@ fn json(all: &[Shown<'_>]) -> String {
             format!("{{\"name\":\"{name}\",\"core\":{core},\"kept\":{kept},\"moved\":{moved},\"turns\":{turns}}}")
         });
         let _ = write!(text, ",\"modules\":[{}]", modules.collect::<Vec<_>>().join(","));
+        let tiles = usage.inside.iter().flat_map(|inside| &inside.tiles).map(|TileInfo { tile, state, heard, said }| {
+            let after = match state {
+                TileState::Listens(nanos) => format!("{:.9}", *nanos as f64 / 1e9),
+                _ => "null".to_owned(),
+            };
+            let state = named(*state);
+            format!("{{\"tile\":{tile},\"state\":\"{state}\",\"answer\":{after},\"heard\":{heard},\"said\":{said}}}")
+        });
+        let _ = write!(text, ",\"tiles\":[{}]", tiles.collect::<Vec<_>>().join(","));
         text + "}"
     });
     format!("[{}]\n", sandboxes.collect::<Vec<_>>().join(","))
@@ -148,7 +174,9 @@ mod tests {
     fn what_is_known_is_in_table_and_json() {
         let calls = Some(Calls { made: 5, failed: 1, nanos: 2_000_000 });
         let module = ModuleInfo { name: "f\"s\n".to_owned(), core: 1, kept: true, moved: 2, turns: 70 };
-        let inside = Metrics { processes: 2, files: 9, calls, modules: vec![module] };
+        let tiles = [TileState::Listens(1500), TileState::Broken].into_iter().zip(1..);
+        let tiles = tiles.map(|(state, tile)| TileInfo { tile, state, heard: 3, said: 4 }).collect();
+        let inside = Metrics { processes: 2, files: 9, calls, modules: vec![module], tiles };
         let all = one(Some(inside));
         let text = table(&all);
         assert!(text.contains("module f\"s") && text.contains("on core 1, 70 turns"), "{text}");
@@ -158,16 +186,20 @@ mod tests {
         assert!(text.contains("\"memory\":{\"used\":3145728,\"peak\":3145728,\"limit\":1073741824,\"refused\":1}"), "{text}");
         assert!(text.contains("\"processes\":2,\"files\":9,\"calls\":{\"made\":5,\"failed\":1,\"time\":0.002000},"), "{text}");
         assert!(
-            text.ends_with("\"modules\":[{\"name\":\"f\\\"s\\n\",\"core\":1,\"kept\":true,\"moved\":2,\"turns\":70}]}]\n"),
+            text.contains(
+                "\"modules\":[{\"name\":\"f\\\"s\\n\",\"core\":1,\"kept\":true,\"moved\":2,\"turns\":70}],\"tiles\":["
+            ),
             "{text}"
         );
+        assert!(text.contains("{\"tile\":1,\"state\":\"listens\",\"answer\":0.000001500,\"heard\":3,\"said\":4}"), "{text}");
+        assert!(text.ends_with("{\"tile\":2,\"state\":\"broken\",\"answer\":null,\"heard\":3,\"said\":4}]}]\n"), "{text}");
     }
 
     #[test]
     fn what_is_not_known_is_no_figure() {
         let all = one(None);
         assert!(table(&all).contains("not known"));
-        assert!(json(&all).ends_with("\"processes\":null,\"files\":null,\"calls\":null,\"modules\":[]}]\n"));
+        assert!(json(&all).ends_with("\"processes\":null,\"files\":null,\"calls\":null,\"modules\":[],\"tiles\":[]}]\n"));
         assert_eq!(json(&[]), "[]\n");
     }
 }

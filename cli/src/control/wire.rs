@@ -81,6 +81,26 @@ pub struct About {
     pub memory_limit: u64,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// The tiles, where there are several.
+    pub tiles: Vec<TileAbout>,
+}
+
+/// A tile of a sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TileAbout {
+    pub number: u32,
+    /// Of its supervisor.
+    pub pid: u32,
+    /// Processors it may use.
+    pub cores: u32,
+    /// Why it is over.
+    pub ended: Option<String>,
+}
+
+impl TileAbout {
+    pub fn new(number: u32, pid: u32, cores: u32) -> TileAbout {
+        TileAbout { number, pid, cores, ended: None }
+    }
 }
 
 /// An amount in use, the most that was at a time, the limit where there is one, and how often somebody was refused for it.

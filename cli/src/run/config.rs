@@ -23,6 +23,8 @@ use crate::options::{Net, Root, RunOptions, Trace};
 pub struct Config {
     /// In the form the kernel reads.
     pub encoded: Vec<u8>,
+    /// The same for a kernel beside that one, which runs no program; empty where there is none.
+    pub idle: Vec<u8>,
     pub shown: Vec<Shown>,
     /// The place that is the root.
     pub root: Option<i32>,
@@ -34,7 +36,23 @@ pub struct Config {
 /// The configuration of a run. `gdb` is the connection to a debugger.
 pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String> {
     let config = boot(options, gdb)?;
-    Ok(of(&config, config.encode()))
+    let made = of(&config, config.encode());
+    Ok(Config { idle: options.tiles.map(|_| idle(config)).unwrap_or_default(), ..made })
+}
+
+/// What a kernel is given that runs no program of its own: the same files, and nothing of the outside's that is the first program's.
+fn idle(config: BootConfig) -> Vec<u8> {
+    let alone = BootConfig {
+        idle: true,
+        files: Vec::new(),
+        terminal: None,
+        trace: None,
+        stats: false,
+        notify_first: false,
+        debugger: None,
+        ..config
+    };
+    alone.encode()
 }
 
 /// What the personality `linux` is given, and what is built on it. Descriptors opened here stay open: the kernel's first process inherits them.
@@ -97,6 +115,7 @@ pub fn of(config: &BootConfig, encoded: Vec<u8>) -> Config {
     let standard = config.files.iter().chain(debuggers).map(|file| file.host);
     Config {
         encoded,
+        idle: Vec::new(),
         shown: shown.collect(),
         root,
         trace: config.trace.map(|fd| fd.0),

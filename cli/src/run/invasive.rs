@@ -69,6 +69,7 @@ pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<
         ..Encoded::default()
     };
     Ok(Config {
+        idle: Vec::new(),
         encoded: encoded.encode(),
         shown: Vec::new(),
         root: None,

@@ -53,6 +53,7 @@ pub fn make(options: &RunOptions, modules: Vec<Module>) -> Result<Config, String
         stats: options.stats,
     };
     Ok(Config {
+        idle: Vec::new(),
         encoded: encoded.encode(),
         shown: Vec::new(),
         root: None,

@@ -10,6 +10,7 @@ mod outcome;
 pub mod pal;
 mod relay;
 mod terminal;
+pub mod tiles;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ pub use gdb::{ARGUMENT as DEBUGGER, debug};
 use outcome::Outcome;
 pub use outcome::escaped;
 pub use relay::{ARGUMENT as RELAY, relay};
+use tiles::{Made, Tiles};
 
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
@@ -169,15 +171,20 @@ fn run_in(
         limits,
         group: group.as_ref().map(cgroup::Group::directory),
         config: &config.encoded,
+        tile: None,
         fault: fault().map_err(failed)?,
     };
+    let Made { mut tiles, own, links } = tiles::start(options.tiles, &setup, &config.idle).map_err(failed)?;
+    let setup = Setup { tile: own, ..setup };
     let sandbox = Sandbox::start(&setup).map_err(|error| {
         failed(match error.errno {
             0 => format!("the kernel image is broken: {}", error.what),
             errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
         })
     })?;
-    server.listen();
+    drop(links);
+    tiles.listen(&sandbox);
+    server.listen(&tiles);
     if let Some(detached) = detached {
         // Who keeps the log has to find its end.
         sandbox::close(config.inherited.iter().copied().chain(config.trace));
@@ -188,7 +195,7 @@ fn run_in(
     if !sandbox.is_grouped() {
         group = None;
     }
-    Ok(watch(sandbox, options, &limits, group.as_ref(), server, detached))
+    Ok(watch(sandbox, options, &limits, group.as_ref(), server, detached, tiles))
 }
 
 /// Supervises a sandbox until its end.
@@ -199,6 +206,7 @@ fn watch(
     group: Option<&cgroup::Group>,
     server: &mut Server,
     detached: &mut Option<Detached>,
+    mut tiles: Tiles,
 ) -> Outcome {
     let terminal = terminal::Saved::new();
     // When the kernel was last asked to end its program, and had no such request pending.
@@ -207,18 +215,18 @@ fn watch(
         match sandbox.wait() {
             Event::Ended(code) => {
                 // What it sent last is still to be passed on.
-                if let (Ok(requests), Some(detached)) = (server.events(&sandbox), detached.as_mut()) {
+                if let (Ok(requests), Some(detached)) = (server.events(&sandbox, &mut tiles), detached.as_mut()) {
                     requests.first.iter().for_each(|answer| detached.hear(answer, server));
                 }
                 let outcome = Outcome::ended(code).of(&sandbox, limits, &options.allowed);
-                sandbox.destroy();
+                destroy(sandbox, tiles);
                 terminal.over();
                 return outcome.grouped(group, limits);
             }
             // In the background nobody would continue it.
             Event::Stopped(_) if detached.is_some() => {}
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
-            Event::Channel => match server.events(&sandbox) {
+            Event::Channel => match server.events(&sandbox, &mut tiles) {
                 Ok(requests) => {
                     if let Some(detached) = detached {
                         requests.first.iter().for_each(|answer| detached.hear(answer, server));
@@ -228,13 +236,13 @@ fn watch(
                     }
                     if requests.kill {
                         let outcome = Outcome::killed().of(&sandbox, limits, &options.allowed);
-                        sandbox.destroy();
+                        destroy(sandbox, tiles);
                         terminal.restore();
                         return outcome.grouped(group, limits);
                     }
                 }
                 Err(Garbage) => {
-                    sandbox.destroy();
+                    destroy(sandbox, tiles);
                     terminal.restore();
                     return Outcome::fault(
                         "the sandbox's kernel says what it never would, so it is not itself any more: the sandbox is stopped",
@@ -249,7 +257,7 @@ fn watch(
                 if taken {
                     asked = Some(Instant::now());
                 } else if asked.is_some_and(|asked| asked.elapsed() >= PATIENCE) {
-                    sandbox.destroy();
+                    destroy(sandbox, tiles);
                     terminal.restore();
                     return Outcome::fault("the sandbox has not taken the last signal: it is stopped");
                 }
@@ -257,19 +265,25 @@ fn watch(
             Event::Timeout => {
                 let time = limits.time.unwrap_or_default();
                 let outcome = Outcome::timeout(time).of(&sandbox, limits, &options.allowed);
-                sandbox.destroy();
+                destroy(sandbox, tiles);
                 terminal.restore();
                 return outcome.grouped(group, limits);
             }
             Event::Lost { pid, signal } => {
                 let short = signal == SIGKILL && group.is_some_and(|group| group.counted().killed > 0);
                 let outcome = short.then(|| Outcome::ended(limits::KILLED).of(&sandbox, limits, &options.allowed));
-                sandbox.destroy();
+                destroy(sandbox, tiles);
                 terminal.restore();
                 return outcome.map_or_else(|| lost(pid, signal), |outcome| outcome.grouped(group, limits));
             }
         }
     }
+}
+
+/// Ends all that is left of a sandbox.
+fn destroy(sandbox: Sandbox, tiles: Tiles) {
+    sandbox.destroy();
+    drop(tiles);
 }
 
 /// A process of the sandbox is gone that its kernel has not ended, by this signal (0: none).

@@ -59,7 +59,7 @@ pub fn refuse_requests(machine: &dyn Machine, why: &str) {
             Request::Run { id, .. } | Request::Metrics { id } | Request::Move { id, .. } => {
                 Answer::Refused { id, why: String::from(why) }
             }
-            Request::Signal { .. } | Request::Resize { .. } => continue,
+            Request::Signal { .. } | Request::Resize { .. } | Request::TileEnded { .. } => continue,
         };
         machine.notify_outside(Outside::Answer(answer));
     }

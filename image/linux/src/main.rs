@@ -9,18 +9,21 @@ extern crate alloc;
 
 mod common;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, ring::Rings, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
+use janua_personality_linux::boot::BootConfig;
+use janua_personality_linux::start::{Interface, start_with};
 use janua_platform_linux::machine;
 use janua_platform_linux::user::HostedUser;
-use janua_platform_linux::{LinuxMachine, boot, channel};
+use janua_platform_linux::{LinuxMachine, boot, channel, tiles};
 use janua_platform_process::ProcessMachine;
 use janua_platform_process::context::CallerMemory;
-use janua_port::{GateId, HostedGate};
+use janua_port::{GateId, HostedGate, Tiles};
 
 use common::{begin, refuse, refuse_requests, refuse_with, signals};
 
@@ -56,11 +59,24 @@ extern "C" fn _start() -> ! {
         invasive(machine);
     }
     let jail = KeyJail::start(machine, Arc::new(HostedUser), machine.call_entry(), machine.ground());
-    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
+    let kernel = match start_with(machine, jail, config(), None, Some(&Rings), interface()) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };
     machine.serve(move || janua_personality_linux::start::serve(&kernel, signals(), channel::requests()))
+}
+
+/// What the personality `linux` is given.
+fn config() -> BootConfig {
+    match BootConfig::decode(boot::config()) {
+        Ok(config) => config,
+        Err(errno) => refuse_with("the kernel cannot read what it is given", errno),
+    }
+}
+
+/// Its calls, and the kernels beside this one.
+fn interface() -> Interface {
+    Interface { tiles: tiles::others().map(|tiles| Box::new(tiles) as Box<dyn Tiles>), ..Interface::linux() }
 }
 
 /// Goes on with guests in processes of their own.
@@ -74,7 +90,7 @@ fn apart(gate: &'static dyn HostedGate) -> ! {
         refuse("the personality `invasive` does not run under the jail `process`");
     }
     let jail = KeyJail::start(machine, Arc::new(CallerMemory), machine.call_entry(), None);
-    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None, Some(&Rings)) {
+    let kernel = match start_with(machine, jail, config(), None, Some(&Rings), interface()) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -20,8 +20,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::tiles::{CHANNELS, TILES_MOST};
-use janua_port::{Link, Machine, Tiles};
+use janua_port::{Link, Machine, Nanos, Tiles};
 use janua_rt::channel::{Endpoint, Unsent, WHOLE, WORDS};
+use janua_rt::waitq::{Notify, Target};
 use janua_rt::{Mutex, WaitQueue, wake};
 
 pub use channel::Channel;
@@ -69,6 +70,48 @@ impl<T> Answer<T> {
         *self.result.lock() = Some(result);
         self.queue.wake_all();
     }
+
+    /// Sleeps the calling thread, one of the kernel's own, until the result is there, or until a point of the monotonic clock.
+    pub fn wait(&self, machine: &'static dyn Machine, deadline: Nanos) -> Option<Result<T>> {
+        let sleeper = Arc::new(Sleeper { word: AtomicU32::new(wake::QUIET), machine });
+        let _registered = self.queue.register(Target::Notify(sleeper.clone()), 0);
+        loop {
+            wake::rearm(&sleeper.word);
+            if let Some(result) = self.take() {
+                return Some(result);
+            }
+            if machine.clock().monotonic() >= deadline {
+                return None;
+            }
+            if wake::intend_to_park(&sleeper.word) {
+                machine.park().park(&sleeper.word, wake::PARKED, Some(deadline));
+            }
+        }
+    }
+}
+
+/// A thread of the kernel's own that sleeps until it is notified.
+struct Sleeper {
+    word: AtomicU32,
+    machine: &'static dyn Machine,
+}
+
+impl Notify for Sleeper {
+    fn notify(&self, _events: u32) {
+        if wake::raise(&self.word) == wake::Raised::Unpark {
+            self.machine.park().unpark(&self.word, 1);
+        }
+    }
+}
+
+/// What a monitor knows of another tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// As [`Monitor::ended`] has it.
+    pub ended: Option<Errno>,
+    /// Messages of its monitor that were heard, and those that were sent to it.
+    pub heard: u64,
+    pub said: u64,
 }
 
 /// What a channel of a link is used for.
@@ -94,6 +137,8 @@ struct State {
     channels: [Use; CHANNELS],
     pings: BTreeMap<u64, Arc<Answer<()>>>,
     last_token: u64,
+    heard: u64,
+    said: u64,
     ended: Option<Errno>,
 }
 
@@ -174,7 +219,10 @@ impl State {
         let mut sent = false;
         while let Some(words) = self.outgoing.front() {
             match self.end.send(words, WHOLE) {
-                Ok(()) => drop(self.outgoing.pop_front()),
+                Ok(()) => {
+                    self.outgoing.pop_front();
+                    self.said += 1;
+                }
                 Err(Unsent::Full) => break,
                 Err(Unsent::Length | Unsent::Broken(_)) => return Err(Errno::EPROTO),
             }
@@ -278,6 +326,7 @@ impl Peer {
                 break;
             };
             let message = Message::decode(&words).filter(|_| piece == WHOLE).ok_or(Errno::EPROTO)?;
+            state.heard += 1;
             self.hear(state, message, monitor, then)?;
         }
         let sent = state.flush()?;
@@ -294,7 +343,16 @@ impl Monitor {
             let side = usize::from(own > number);
             let end = Endpoint::new(&link.channels[0], side);
             let channels = core::array::from_fn(|_| Use::Free);
-            let state = State { end, outgoing: VecDeque::new(), channels, pings: BTreeMap::new(), last_token: 0, ended: None };
+            let state = State {
+                end,
+                outgoing: VecDeque::new(),
+                channels,
+                pings: BTreeMap::new(),
+                last_token: 0,
+                heard: 0,
+                said: 0,
+                ended: None,
+            };
             Some(Peer { link, side, state: Mutex::new(state) })
         };
         let peers = (0..tiles.count().min(TILES_MOST)).map(peer).collect();
@@ -323,6 +381,12 @@ impl Monitor {
     /// Why nothing is to be had of a tile any more: EHOSTDOWN, it has ended; EPROTO, it did what it may not. ENXIO: there is no other tile of this number.
     pub fn ended(&self, tile: u32) -> Result<Option<Errno>> {
         Ok(self.peer(tile)?.state.lock().ended)
+    }
+
+    /// What is known of a tile. ENXIO: there is no other tile of this number.
+    pub fn known(&self, tile: u32) -> Result<Known> {
+        let state = self.peer(tile)?.state.lock();
+        Ok(Known { ended: state.ended, heard: state.heard, said: state.said })
     }
 
     /// Offers an interface to all other tiles. EEXIST.

@@ -123,6 +123,13 @@ pub fn spawn_first(
     Ok(seat)
 }
 
+/// In a kernel without a first program: no other process gets its number, with whose end the kernel's begins.
+pub fn reserve_first(kernel: &Kernel) -> Result<()> {
+    let pid = kernel.tree.lock().allocate_pid()?;
+    debug_assert_eq!(pid, FIRST);
+    Ok(())
+}
+
 fn debugger_files(kernel: &Kernel, debugger: &BootDebugger) -> Result<Arc<FdTable>> {
     let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
     let table = FdTable::new();

@@ -36,6 +36,7 @@ pub mod system;
 pub mod table;
 pub mod task;
 pub mod thread;
+pub mod tiles;
 pub mod time;
 pub mod trace;
 pub mod uring;

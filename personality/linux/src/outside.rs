@@ -34,7 +34,7 @@ use crate::process::{Extension, State};
 use crate::signal::{SigInfo, send};
 use crate::task::tree::INIT;
 use crate::time::cpu;
-use crate::{Kernel, Task, boot, procfs};
+use crate::{Kernel, Task, boot, procfs, tiles};
 
 /// What runs because the outside has asked for it.
 #[derive(Default)]
@@ -135,8 +135,15 @@ pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
         match request {
             Request::Guests { id } => report_guests(kernel, id),
             Request::Metrics { id } => {
-                let metrics = metrics(kernel);
-                report(kernel, id, |id| Answer::Metrics { id, metrics });
+                let asked = kernel.clone();
+                let answer = move |tiles| {
+                    let metrics = Metrics { tiles, ..metrics(&asked) };
+                    report(&asked, id, |id| Answer::Metrics { id, metrics });
+                };
+                if let Err(errno) = tiles::look(kernel, answer) {
+                    let why = format!("the kernel cannot ask the other tiles: {errno:?}");
+                    report(kernel, id, |id| Answer::Refused { id, why });
+                }
             }
             Request::Move { id, module, core } => {
                 let placed = kernel.modules.place(&module, core.map(|core| core as usize));
@@ -145,6 +152,7 @@ pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
                     Err(why) => Answer::Refused { id, why },
                 });
             }
+            Request::TileEnded { tile } => tiles::ended(kernel, tile),
             Request::Run { id, program } => {
                 if let Err(why) = run(kernel, id, program, handed) {
                     report(kernel, id, |id| Answer::Refused { id, why });
@@ -400,6 +408,7 @@ fn metrics(kernel: &Kernel) -> Metrics {
         files: tables.values().map(|table| table.count() as u64).sum(),
         calls: kernel.stats.totals(),
         modules: kernel.modules.list(),
+        tiles: Vec::new(),
     }
 }
 

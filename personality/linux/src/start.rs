@@ -1,5 +1,6 @@
 //! From the outside's bytes to a running kernel: file systems, standard files, the first program, the service routine.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use janua_kernel::{Place, Places, Row};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
-use janua_port::{Asked, Host, Machine, Nanos, RingGate};
+use janua_port::{Asked, Host, Machine, Nanos, RingGate, Tiles};
 use janua_rt::executor::Policy;
 
 use crate::boot::{self, BootConfig, BootPolicy};
@@ -27,12 +28,14 @@ pub struct Interface {
     pub compat: &'static [Row<Linux>],
     /// What the first program's process has besides ([`crate::process::Process::extension`]).
     pub extension: Option<Extension>,
+    /// The kernels beside this one, where there are some.
+    pub tiles: Option<Box<dyn Tiles>>,
 }
 
 impl Interface {
     /// That of Linux.
     pub fn linux() -> Interface {
-        Interface { rows: crate::table::ROWS, compat: crate::x86::i386::table::ROWS, extension: None }
+        Interface { rows: crate::table::ROWS, compat: crate::x86::i386::table::ROWS, extension: None, tiles: None }
     }
 }
 
@@ -75,7 +78,14 @@ pub fn start_with(
     let console = terminal::console(&kernel)?.map(Arc::new);
     *kernel.outer.write() = console.clone();
     terminal::register(&kernel, console.as_deref())?;
-    boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref(), interface.extension)?;
+    if let Some(tiles) = &interface.tiles {
+        crate::tiles::start(&kernel, &**tiles)?;
+    }
+    if kernel.config.idle {
+        boot::reserve_first(&kernel)?;
+    } else {
+        boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref(), interface.extension)?;
+    }
     Ok(kernel)
 }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
 use janua_abi::linux::process::UtsName;
+use janua_kernel::tiles::Monitor;
 use janua_object::memfd::MemFs;
 use janua_object::mm::jail::Jail;
 use janua_object::net::NetSystem;
@@ -72,6 +73,8 @@ pub struct System {
     pub rings: crate::uring::Rings,
     /// The gate by which programs make rings of calls; `None` where the image has none.
     pub ring_gate: RwLock<Option<&'static dyn RingGate>>,
+    /// What hears the other tiles, where there are some.
+    pub monitor: RwLock<Option<Arc<Monitor>>>,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -90,6 +93,7 @@ impl System {
             ipc: Ipc::new(&vfs, memory.clone()),
             rings: crate::uring::Rings::new(&vfs),
             ring_gate: RwLock::new(None),
+            monitor: RwLock::new(None),
             memory,
             jail,
             tree: Mutex::new(Tree::default()),

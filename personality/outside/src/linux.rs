@@ -57,6 +57,8 @@ pub struct BootConfig {
     pub modules: BootModules,
     /// The outside is to be notified of the first program ([`janua_port::outside::FIRST`]).
     pub notify_first: bool,
+    /// There is no first program: the kernel waits for what the outside asks for.
+    pub idle: bool,
     /// A program that traces the first one, from before its first instruction.
     pub debugger: Option<BootDebugger>,
 }

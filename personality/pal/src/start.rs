@@ -35,7 +35,7 @@ pub fn start(
     };
     let mut state = State::new(system.clone(), boot.program.clone(), Rules::from(rules), random(machine));
     state.manifest = manifest.map(Arc::from);
-    let interface = Interface { rows: ROWS, compat: &[], extension: Some(Arc::new(state)) };
+    let interface = Interface { rows: ROWS, compat: &[], extension: Some(Arc::new(state)), tiles: None };
     Ok((start_with(machine, jail, boot, disk, None, interface)?, system))
 }
 

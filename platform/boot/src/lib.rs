@@ -14,7 +14,7 @@ use janua_entry::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
 use janua_port::Accounts;
 
 /// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0007 | (size_of::<BootInfo>() as u64) << 8;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0008 | (size_of::<BootInfo>() as u64) << 8;
 
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,9 @@ pub struct BootInfo {
     /// Start and end of those pages of the file, and the bytes that are in memory of them from the start.
     pub text_mapped: [u64; 2],
     pub text_resident: u64,
+    /// How many tiles there are, and which this is. Those beyond one share links ([`janua_entry::hosted::link`]).
+    pub tiles: u32,
+    pub tile: u32,
     /// The configuration of the personality, encoded: bytes that follow this structure.
     pub config_len: u64,
     pub control: Control,

@@ -18,6 +18,7 @@ mod pause;
 mod probe_jail;
 pub mod processes;
 pub mod sandbox;
+pub mod tiles;
 pub mod wall;
 
 pub use janua_platform_boot as boot;
@@ -280,9 +281,21 @@ fn on_this_processor<R>(make: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Leaves the calling thread, and what it starts, `count` of the processors it may use. Which ones is left to chance, so that several
-/// sandboxes do not meet on the same. A host that refuses leaves it all.
-fn use_processors(count: usize) {
+/// How many processors the calling thread may use.
+pub fn processors() -> usize {
+    // SAFETY: an all-zero set is valid, and of the size given.
+    unsafe {
+        let mut all: libc::cpu_set_t = core::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all) {
+            0 => libc::CPU_COUNT(&all) as usize,
+            _ => 1,
+        }
+    }
+}
+
+/// Leaves the calling thread, and what it starts, `count` of the processors it may use, from that at the place `first` on. Without one, which they are is left
+/// to chance, so that several sandboxes do not meet on the same. A host that refuses leaves it all.
+fn use_processors(count: usize, first: Option<usize>) {
     const SIZE: usize = size_of::<libc::cpu_set_t>();
     // SAFETY: all-zero sets are valid, and of the size given; CPU_SET and CPU_ISSET look at their bounds.
     unsafe {
@@ -295,7 +308,7 @@ fn use_processors(count: usize) {
         if count >= mine {
             return;
         }
-        let first = libc::getpid() as usize % mine;
+        let first = first.unwrap_or_else(|| libc::getpid() as usize) % mine;
         let allowed = || (0..most).filter(|cpu| libc::CPU_ISSET(*cpu, &all));
         for cpu in allowed().chain(allowed()).skip(first).take(count) {
             libc::CPU_SET(cpu, &mut some);

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 
 use janua_entry::hosted::entry::{KERNEL_KEY, SELECTOR_KEY};
 use janua_entry::hosted::{
-    FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE, SELECTOR_SIZE, STACK_BASE, STACK_SIZE,
-    THREADS,
+    self, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LINK_SIZE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE, SELECTOR_SIZE,
+    STACK_BASE, STACK_SIZE, THREADS,
 };
 
 use crate::image;
 use crate::sandbox::{StartError, failed};
+use crate::tiles::Tile;
 
 /// Makes and maps the memory file.
 pub fn map_memory() -> Result<(), StartError> {
@@ -70,7 +71,7 @@ pub fn map_memory() -> Result<(), StartError> {
 }
 
 /// Gives kernel memory its protection keys. The calling thread may still use it all.
-pub fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
+pub fn lock(segments: &[image::Segment], tile: Option<&Tile>) -> Result<(), StartError> {
     for wanted in [KERNEL_KEY, SELECTOR_KEY] {
         // SAFETY: plain words.
         let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, 0) };
@@ -94,7 +95,9 @@ pub fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
         (LOW_PAGE, LOW_PAGE + LOW_SIZE, libc::PROT_READ, KERNEL_KEY),
     ];
     let image = segments.iter().map(|segment| (segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
-    for (start, end, prot, key) in image.chain(ranges) {
+    let links = tile.into_iter().flat_map(|tile| &tile.links).map(|(other, _)| hosted::link(*other as usize));
+    let links = links.map(|start| (start, start + LINK_SIZE, both, KERNEL_KEY));
+    for (start, end, prot, key) in image.chain(ranges).chain(links) {
         // SAFETY: the sandbox's own mappings, whose rights stay as they are.
         if unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, end - start, prot, key) } != 0 {
             return Err(failed("cannot lock the kernel's memory (pkey_mprotect)"));

@@ -15,6 +15,7 @@ use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
 use crate::pause::stop_children;
 use crate::processes::{HostProcess, children, descendants};
+use crate::tiles::{self, Tile};
 use crate::{image, memory, wall};
 
 /// What a sandbox is made of.
@@ -32,6 +33,8 @@ pub struct Setup<'a> {
     pub group: Option<i32>,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
+    /// Which tile it is, where there may be others.
+    pub tile: Option<Tile>,
     /// For tests: an errno, and which of the host calls that could return it does so without being made; (0, 0) for none.
     pub fault: (u32, u64),
 }
@@ -181,6 +184,8 @@ fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], channel: i32)
         text: [huge.start as u64, huge.end as u64],
         text_mapped: [mapped.start as u64, mapped.end as u64],
         text_resident: text.map_or(0, |text| image::resident(core::slice::from_ref(text))) as u64,
+        tiles: setup.tile.as_ref().map_or(1, |tile| tile.count),
+        tile: setup.tile.as_ref().map_or(0, |tile| tile.number),
         config_len: setup.config.len() as u64,
         control: Control {
             ended: 0.into(),
@@ -277,7 +282,8 @@ fn make_room_for_descriptors(limit: libc::rlim_t) {
 }
 
 /// The first process: everything of the supervisor is left behind.
-fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, channel: i32, cpus: usize) -> ! {
+fn become_first(entry: usize, setup: &Setup<'_>, processes: Processes, channel: i32) -> ! {
+    let needs = &setup.needs;
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -289,7 +295,10 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, cha
             make_room_for_descriptors(limit.rlim_cur);
         }
         forget_registrations();
-        crate::use_processors(cpus);
+        crate::use_processors(setup.limits.cpus, None);
+        if let Some(tile) = &setup.tile {
+            crate::use_processors(tile.cores, Some(tile.first));
+        }
         let proc = namespaces::enter(needs, processes);
         let info = CONTROL_BASE as *mut BootInfo;
         (*info).proc = proc.fd;
@@ -348,12 +357,15 @@ impl Sandbox {
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
         crate::found::ignore_file_size_signal();
         memory::map_memory()?;
+        if let Some(tile) = &setup.tile {
+            tiles::map(tile)?;
+        }
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
         let (entry, segments) = memory::load(setup.image)?;
         let (channel, kernels) = Channel::pair()?;
         write_boot_info(setup, &segments, kernels)?;
         if setup.jail == Jail::Pkey {
-            memory::lock(&segments)?;
+            memory::lock(&segments, setup.tile.as_ref())?;
         }
         // SAFETY: signal sets are plain data; the process has one thread, so fork is safe.
         unsafe {
@@ -372,7 +384,7 @@ impl Sandbox {
             let into_group = setup.group.map(|group| fork_into(group, ENDED)).filter(|first| *first >= 0);
             // fork(2), but for what the host sends at its end.
             match into_group.unwrap_or_else(|| libc::syscall(libc::SYS_clone, ENDED, 0, 0, 0, 0) as i32) {
-                0 => become_first(entry, &setup.needs, processes, kernels, setup.limits.cpus),
+                0 => become_first(entry, setup, processes, kernels),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
                     libc::close(kernels);

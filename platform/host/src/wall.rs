@@ -247,7 +247,11 @@ fn confine_files(needs: &Needs<'_>, proc: i32, shut: bool) -> Probe {
 pub fn close_others(needs: &Needs<'_>, also: [i32; 2]) {
     let shown = needs.shown.iter().map(|place| place.fd);
     // The kernel's last words go to standard error.
-    let kept = shown.chain(needs.inherited.iter().copied()).chain(needs.trace).chain(also).chain([libc::STDERR_FILENO]);
+    close_but(shown.chain(needs.inherited.iter().copied()).chain(needs.trace).chain(also).chain([libc::STDERR_FILENO]));
+}
+
+/// Closes all descriptors but these.
+pub(crate) fn close_but(kept: impl Iterator<Item = i32>) {
     let mut kept: Vec<u32> = kept.filter_map(|fd| u32::try_from(fd).ok()).collect();
     kept.sort_unstable();
     let mut next = 0;

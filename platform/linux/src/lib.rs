@@ -35,6 +35,7 @@ pub mod spawn;
 pub mod sys;
 mod text;
 mod threads;
+pub mod tiles;
 pub mod usage;
 pub mod user;
 pub mod vdso;

@@ -129,6 +129,31 @@ fn a_channel_is_bound_used_and_unbound_and_serves_again() {
 }
 
 #[test]
+fn an_answer_is_waited_for_until_it_is_there_or_the_time_is_over() {
+    for seed in 1..=5 {
+        // The third tile does not listen.
+        let (model, monitors, _) = start(3, seed, &[0, 1]);
+        let monitor = monitors[0].clone();
+        run(model, move || {
+            let now = || model.clock().monotonic();
+            let wait = |tile: u32, nanos: u64| monitor.ping(tile).unwrap().wait(model, now() + nanos);
+            assert_eq!(wait(1, 1_000_000_000), Some(Ok(())));
+            let known = monitor.known(1).unwrap();
+            assert_eq!((known.ended, known.heard, known.said), (None, 1, 1));
+            let began = now();
+            assert_eq!(wait(2, 20_000), None);
+            assert!(now() >= began + 20_000);
+            let silent = monitor.known(2).unwrap();
+            assert_eq!((silent.heard, silent.said), (0, 1));
+            monitor.tile_ended(2);
+            assert_eq!(monitor.ping(2).err(), Some(Errno::EHOSTDOWN));
+            assert_eq!(monitor.known(2).unwrap().ended, Some(Errno::EHOSTDOWN));
+            assert_eq!(monitor.known(0).err(), Some(Errno::ENXIO));
+        });
+    }
+}
+
+#[test]
 fn who_unbinds_leaves_what_it_has_sent_and_then_an_error() {
     let (model, monitors, _) = start(2, 3, &[0, 1]);
     let kept = Arc::new(Kept::default());

@@ -10,6 +10,7 @@ mod places;
 mod ring;
 mod running;
 mod speed;
+mod tiles;
 mod traced;
 
 use std::fs;
@@ -107,16 +108,29 @@ const TESTS: &[Test] = &[
 
 /// The names of all tests, as the skip list writes them.
 pub fn names() -> impl Iterator<Item = String> {
-    TESTS.iter().chain(gdb::TESTS).chain(apart::TESTS).chain(gdb::APART).map(|(name, _)| (*name).to_string())
+    TESTS
+        .iter()
+        .chain(gdb::TESTS)
+        .chain(tiles::TESTS)
+        .chain(apart::TESTS)
+        .chain(gdb::APART)
+        .map(|(name, _)| (*name).to_string())
 }
 
 /// Runs the tests whose name holds the filter, under each gate.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
-    let apart = || apart::TESTS.iter().chain(gdb::APART).filter(|(name, _)| super::wanted(filter, name) && !super::native());
+    let apart = || {
+        apart::TESTS
+            .iter()
+            .chain(gdb::APART)
+            .chain(tiles::TESTS)
+            .filter(|(name, _)| super::wanted(filter, name) && !super::native())
+    };
     let chosen: Vec<(&Test, &str)> = TESTS
         .iter()
         .chain(gdb::TESTS)
+        .chain(tiles::TESTS)
         .filter(|(name, _)| super::wanted(filter, name))
         .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
         .chain(apart().map(|test| (test, compare::PTRACE)))

@@ -16,6 +16,8 @@ mod pieces;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use janua_arch::Frame;
+use janua_port::Link;
+use janua_port::tiles::TILES_MOST;
 
 /// Where kernel memory starts in every process. Below every place where the host puts relocatable programs, and in no range that a
 /// known runtime lays claim to (docs/layout.md).
@@ -57,6 +59,9 @@ pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;
 pub const LOW_PAGE: usize = 0x1_0000;
 pub const LOW_SIZE: usize = 4096;
 pub const LOW_SHOWS: usize = CONTROL_BASE + INFO_SIZE;
+/// What a tile shares with each other one: a link a tile, at the place of that tile's number. None is part of the shared file: two tiles have each.
+pub const LINKS_BASE: usize = KERNEL_BASE + FILE_SIZE;
+pub const LINK_SIZE: usize = 64 << 10;
 /// End of the range no guest may map.
 pub const KERNEL_END: usize = KERNEL_BASE + (1 << KERNEL_SHIFT);
 /// End of the user half of the address space, as Linux sees it (the last page is left out).
@@ -198,8 +203,14 @@ const _: () = {
     assert!(offset_of!(Area, own.frame) == 0);
     assert!(offset_of!(Arrival, rip) == 40);
     assert!(STACK_BASE.trailing_zeros() >= STACK_SHIFT && SELECTOR_BASE.trailing_zeros() >= 12);
-    assert!(FILE_SIZE < KERNEL_END - KERNEL_BASE && KERNEL_BASE.trailing_zeros() >= KERNEL_SHIFT);
+    assert!(link(TILES_MOST as usize) <= KERNEL_END && KERNEL_BASE.trailing_zeros() >= KERNEL_SHIFT);
+    assert!(size_of::<Link>() <= LINK_SIZE && LINKS_BASE.is_multiple_of(LINK_SIZE));
 };
+
+/// Where a tile has what it shares with the tile of this number.
+pub const fn link(tile: usize) -> usize {
+    LINKS_BASE + tile * LINK_SIZE
+}
 
 /// The area of the thread with this index.
 pub const fn area(index: usize) -> *mut Area {

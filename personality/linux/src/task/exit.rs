@@ -240,9 +240,11 @@ fn end_process(thread: &Thread, status: u32) {
                 if let Some(jail) = kernel.jail {
                     report.push_str(&jail.report());
                 }
+                report.push_str(&crate::tiles::report(kernel));
                 kernel.machine.console().write(report.as_bytes());
             }
             finish_files(kernel);
+            crate::tiles::farewell(kernel);
             over(kernel.machine, code as u8);
         }
     }
