@@ -113,8 +113,8 @@ with_generic! {
     71 msgctl(msqid: i32, cmd: ipc::Command, buf: UserPtr<MsqidDs>) => plain ipc::msgctl, ipc, Full;
     72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("no directory notification, write hints are refused");
     73 flock(fd: Fd, op: fs::locks::FlockOp) => wait fs::locks::flock, fs, Full;
-    74 fsync(fd: Fd) => plain fs::sync::fsync, fs, Full;
-    75 fdatasync(fd: Fd) => plain fs::sync::fdatasync, fs, Full;
+    74 fsync(fd: Fd) => wait fs::sync::fsync, fs, Full;
+    75 fdatasync(fd: Fd) => wait fs::sync::fdatasync, fs, Full;
     76 truncate(path: UserStr, size: i64) => wait fs::attr::truncate, fs, Full;
     77 ftruncate(fd: Fd, size: i64) => plain fs::attr::ftruncate, fs, Full;
     78 getdents(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents, fs, Full;
@@ -201,7 +201,7 @@ with_generic! {
     159 adjtimex(state: UserPtr<Timex>) => plain time::clock::adjtimex, time, Partial("reads only: EPERM for a change");
     160 setrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::setrlimit, task, Full;
     161 chroot(path: UserStr) => plain fs::dir::chroot, fs, Full;
-    162 sync() => plain fs::sync::sync, fs, Full;
+    162 sync() => wait fs::sync::sync, fs, Full;
     163 acct() => missing, home, Missing("no process accounting file is written; waits and /proc give the figures");
     164 settimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::settimeofday, time, Partial("the clock is the machine's: EPERM");
     165 mount(source: UserStr, target: UserStr, kind: UserStr, flags: fs::mount::MsFlags, data: UserPtr<u8>) => plain fs::mount::mount, fs, Partial("one name space, all mounts private; file systems tmpfs, proc, devtmpfs");
@@ -316,7 +316,7 @@ with_generic! {
     274 get_robust_list(tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) => plain futex::robust::get_robust_list, ipc, Full;
     275 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, fs, Full;
     276 tee(fd_in: Fd, fd_out: Fd, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::tee, fs, Full;
-    277 sync_file_range(fd: Fd, offset: i64, bytes: i64, flags: u32) => plain fs::sync::sync_file_range, fs, Full;
+    277 sync_file_range(fd: Fd, offset: i64, bytes: i64, flags: u32) => wait fs::sync::sync_file_range, fs, Full;
     278 vmsplice(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::vmsplice, fs, Full;
     279 move_pages() => missing, home, Missing("memory nodes are the host's affair");
     280 utimensat(dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>, flags: AtFlags) => plain fs::attr::utimensat, fs, Full;
@@ -345,7 +345,7 @@ with_generic! {
     303 name_to_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     304 open_by_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     305 clock_adjtime(clock: ClockArg, state: UserPtr<Timex>) => plain time::clock::clock_adjtime, time, Partial("reads only: EPERM for a change");
-    306 syncfs(fd: Fd) => plain fs::sync::syncfs, fs, Full;
+    306 syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Full;
     307 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
     308 setns() => missing, home, Missing("there are no namespaces to enter");
     309 getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, home, Full;

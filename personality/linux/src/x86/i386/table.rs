@@ -84,7 +84,7 @@ with_generic! {
     33 access(path: UserStr, mode: u32) => plain fs::stat::access, fs, Full;
     34 nice(increment: i32) => plain words::nice, task, Partial("one value for all threads of a process");
     35 ftime() => missing, home, Missing("removed from Linux");
-    36 sync() => plain fs::sync::sync, fs, Full;
+    36 sync() => wait fs::sync::sync, fs, Full;
     37 kill(pid: i32, signal: Signal) => plain crate::signal::kill::kill, task, Full;
     38 rename(old: UserStr, new: UserStr) => plain fs::names::rename, fs, Full;
     39 mkdir(path: UserStr, mode: Mode) => plain fs::names::mkdir, fs, Full;
@@ -166,7 +166,7 @@ with_generic! {
     115 swapoff() => missing, home, Missing("swapping is the host's affair");
     116 sysinfo(info: UserPtr<SysInfo32>) => plain misc::sysinfo, task, Full;
     117 ipc(call: u32, first: i32, second: u32, third: u32, pointer: usize, fifth: u32) => wait ipc::ipc, mm, Partial("the structures of IPC_64 only");
-    118 fsync(fd: Fd) => plain fs::sync::fsync, fs, Full;
+    118 fsync(fd: Fd) => wait fs::sync::fsync, fs, Full;
     119 sigreturn() => frame frame::sigreturn, home, Full;
     120 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, tls: usize, child_tid: UserPtr<u32>) => frame_wait words::clone, home, Partial("no namespaces; threads share descriptors");
     121 setdomainname(name: UserPtr<u8>, len: usize) => plain misc::setdomainname, task, Full;
@@ -196,7 +196,7 @@ with_generic! {
     145 readv(fd: Fd, list: UserPtr<[u32; 2]>, count: usize) => wait fs::rw::readv, fs, Full;
     146 writev(fd: Fd, list: UserPtr<[u32; 2]>, count: usize) => wait fs::rw::writev, fs, Full;
     147 getsid(pid: i32) => plain task::session::getsid, task, Full;
-    148 fdatasync(fd: Fd) => plain fs::sync::fdatasync, fs, Full;
+    148 fdatasync(fd: Fd) => wait fs::sync::fdatasync, fs, Full;
     149 _sysctl() => missing, home, Missing("removed from Linux in 5.5; /proc/sys is the way");
     150 mlock(addr: mm::Addr, len: usize) => plain mm::mlock, mm, Partial("counted and made present; not kept from the host's swap");
     151 munlock(addr: mm::Addr, len: usize) => plain mm::munlock, mm, Full;
@@ -362,7 +362,7 @@ with_generic! {
     311 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list_compat, ipc, Full;
     312 get_robust_list(tid: i32, head: UserPtr<u32>, len: UserPtr<u32>) => plain futex::robust::get_robust_list_compat, ipc, Full;
     313 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, fs, Full;
-    314 sync_file_range(fd: Fd, low: u32, high: u32, len_low: u32, len_high: u32, flags: u32) => plain words::sync_file_range, fs, Full;
+    314 sync_file_range(fd: Fd, low: u32, high: u32, len_low: u32, len_high: u32, flags: u32) => wait words::sync_file_range, fs, Full;
     315 tee(fd_in: Fd, fd_out: Fd, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::tee, fs, Full;
     316 vmsplice(fd: Fd, list: UserPtr<[u32; 2]>, count: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::vmsplice, fs, Full;
     317 move_pages() => missing, home, Missing("memory nodes are the host's affair");
@@ -392,7 +392,7 @@ with_generic! {
     341 name_to_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     342 open_by_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     343 clock_adjtime(clock: ClockArg, state: UserPtr<Timex32>) => plain time::clock::clock_adjtime, time, Partial("reads only: EPERM for a change");
-    344 syncfs(fd: Fd) => plain fs::sync::syncfs, fs, Full;
+    344 syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Full;
     345 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
     346 setns() => missing, home, Missing("there are no namespaces to enter");
     347 process_vm_readv(pid: u32, local_iov: UserPtr<[u32; 2]>, liovcnt: usize, remote_iov: UserPtr<[u32; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_readv, ipc, Full;
