@@ -182,7 +182,7 @@ fn a_module_serves_others_while_a_call_is_blocked() {
     world.go();
     assert_eq!(world.disk(), [1, 1]);
     world.module();
-    assert!(matches!(blocked.poll(), Flow::Resume), "nobody has told it");
+    assert!(matches!(blocked.poll(), Flow::Resume), "it has not been woken");
     assert_eq!(blocked.frame.result(), 7);
     // A worker that has had nothing to do for a while is none any more, and the machine is at rest.
     assert_eq!((world.model.run(), world.kernel.modules.offload.counts()), (Outcome::Idle, (0, 0)));
