@@ -1,8 +1,8 @@
 //! Work that blocks in the machine, handed to workers by those who may not stand still ([`janua_rt::offload`]).
 //!
 //! A thread at home may: while it waits for the disk nobody else has use for it. A module may not, since others' calls wait for its turn, nor may a thread
-//! that makes submissions beside its own calls. The workers are threads of the kernel's own. The service starts them, as whoever asks for one may be in an address
-//! space that ends before they do.
+//! that makes submissions beside its own calls. The workers are threads of the kernel's own. The service starts them, as the thread that asks for one may be in an
+//! address space that ends before they do.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -81,6 +81,14 @@ int main(void)
 	ring_sqe(&r, IORING_OP_FSYNC, p[0], 0, 0, 0, 1)->flags = IOSQE_IO_LINK;
 	ring_sqe(&r, IORING_OP_FSYNC, f, 0, 0, 0, 2);
 	R(ring_submit(&r, 0));
+	in_order("chain with an error", 2);
+	ring_sqe(&r, IORING_OP_SYNC_FILE_RANGE, p[0], 0, 0, 0, 1)->flags = IOSQE_IO_LINK;
+	ring_sqe(&r, IORING_OP_FSYNC, f, 0, 0, 0, 2);
+	R(ring_submit(&r, 0));
+	in_order("chain with another", 2);
+	ring_sqe(&r, IORING_OP_FSYNC, 999, 0, 0, 0, 1)->flags = IOSQE_IO_LINK;
+	ring_sqe(&r, IORING_OP_FSYNC, f, 0, 0, 0, 2);
+	R(ring_submit(&r, 0));
 	in_order("broken chain", 2);
 	/* What waits for all before it. */
 	many(6);

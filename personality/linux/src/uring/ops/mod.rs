@@ -269,7 +269,7 @@ async fn perform(op: &Op, thread: &Thread) -> Reply {
         }
         TIMEOUT => time::timeout(op, thread).await,
         WAITID => files::waitid(op, thread).await.into(),
-        FSYNC | SYNC_FILE_RANGE => files::sync(thread, sqe).await.into(),
+        FSYNC | SYNC_FILE_RANGE => files::sync(thread, sqe).await,
         FUTEX_WAIT | FUTEX_WAITV => files::futex_wait(thread, sqe).await.into(),
         _ => Reply::error(Errno::EINVAL),
     }
