@@ -111,9 +111,10 @@ int main(void)
 			must(r_enter(r.fd, 0, 1, IORING_ENTER_GETEVENTS));
 		i += c.user_data != 100;
 	}
-	t_ms(20);
+	/* A cancellation that came too late, of which there may be any number. */
 	while (ring_take(&r, &c))
-		T(c.user_data == 100);
+		if (c.user_data != 100)
+			ring_say("another", &c, 0);
 	/* A thread ends. */
 	pthread_t t;
 	pthread_create(&t, 0, submits, 0);
