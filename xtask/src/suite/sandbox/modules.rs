@@ -132,7 +132,15 @@ pub fn written_back(s: &Sandbox) -> Result<(), String> {
             return Err(format!("{options:?}: code {}\n{said}instead of\n{native}", outcome.code));
         }
     }
-    let own = s.run(&here, &["/bin/busybox", "sh", "-c", "sync && busybox dd if=/dev/zero of=file bs=1 count=1 conv=fsync 2>/dev/null && echo synced"])?;
+    let own = s.run(
+        &here,
+        &[
+            "/bin/busybox",
+            "sh",
+            "-c",
+            "sync && busybox dd if=/dev/zero of=file bs=1 count=1 conv=fsync 2>/dev/null && echo synced",
+        ],
+    )?;
     expect("at home", &own, 0, &["synced"])?;
     if handed(&text(&own)) != 0 {
         return Err(format!("a worker has done what the thread could do itself:\n{}", text(&own)));
