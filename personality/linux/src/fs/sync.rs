@@ -56,7 +56,11 @@ pub async fn sync(thread: &Thread) -> Result<()> {
     if slow.is_empty() {
         return Ok(());
     }
-    done(thread.offload(move || Ok(each(slow))).await)
+    let all = move || {
+        each(slow);
+        Ok(())
+    };
+    done(thread.offload(all).await)
 }
 
 /// syncfs(2)
