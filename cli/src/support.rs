@@ -11,14 +11,16 @@ use crate::exit;
 const HEAD: &str = "\
 # System calls
 
-Generated from the tables of calls of the personalities `linux`, `invasive`, `l4v2` and `pal` (`personality/linux/src/table.rs`, `personality/linux/src/generic.rs`,
-`personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`, `personality/l4v2/src/table.rs`, `personality/pal/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
+Generated from the tables of calls of the personalities `linux`, `invasive`, `l4v2` and `pal` (`personality/linux/src/table.rs`, `personality/linux/src/shared.rs`,
+`personality/linux/src/generic.rs`, `personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`, `personality/l4v2/src/table.rs`, `personality/pal/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
 missing call of Linux' returns -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
 number that is not listed does. Of the personality `l4v2` the number is that of the software interrupt less 0x30; others are exceptions. Of the personality `pal` the library (`user/libpal`)
 makes the calls, and reports PAL_ERROR_NOTIMPLEMENTED for a number that is not listed. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,
 on the thread that makes it.
 ";
 
+/// The rows that both tables of the personality `linux` name, without numbers.
+const SHARED: &str = include_str!("../../personality/linux/src/shared.rs");
 /// The rows that both tables of the personality `linux` end with.
 const GENERIC: &str = include_str!("../../personality/linux/src/generic.rs");
 /// The tables, each with its heading and the source files that declare its rows (`janua_kernel::calls!`).
@@ -42,10 +44,14 @@ struct Line {
     remark: &'static str,
 }
 
-/// The row that a line of source declares: `39 getpid() => plain task::getpid, task, Full;`. `None` for any other line.
+/// The row that a line of source declares, `39 getpid() => plain task::getpid, task, Full;`, or names, `39 shared::getpid;`. `None` for any other line.
 fn row(source: &'static str) -> Option<Line> {
     let (number, rest) = source.trim().split_once(' ')?;
     let number = number.parse().ok()?;
+    let rest = match rest.strip_prefix("shared::") {
+        Some(name) => shared(name.strip_suffix(';')?)?,
+        None => rest,
+    };
     let (declared, handled) = rest.split_once(") => ")?;
     let (name, params) = declared.split_once('(')?;
     // `name: Type, name: Type`; an array's type has no comma.
@@ -57,6 +63,11 @@ fn row(source: &'static str) -> Option<Line> {
         Some((state, note)) => (if state == "Partial" { "partial" } else { "missing" }, note.strip_suffix("\")")?),
     };
     Some(Line { number, name, call: format!("{name}({})", names.join(", ")), place, state, remark })
+}
+
+/// What is declared for several tables by this name.
+fn shared(name: &str) -> Option<&'static str> {
+    SHARED.lines().map(str::trim).find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
 }
 
 /// The tables, each with its heading.

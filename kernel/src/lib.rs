@@ -13,6 +13,7 @@ mod cores;
 mod errand;
 pub mod iobuf;
 pub mod module;
+pub mod offload;
 pub mod place;
 pub mod queue;
 pub mod signal;

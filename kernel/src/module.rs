@@ -26,6 +26,7 @@ use janua_rt::wake;
 use janua_rt::{AtomicU64, OnceArc};
 
 use crate::cores::{Core, Cores, processors_for};
+use crate::offload::Offload;
 use crate::place::{Place, Places};
 use crate::thread::WakeState;
 
@@ -277,10 +278,12 @@ impl Plan {
     }
 }
 
-/// The modules of a kernel.
+/// The modules of a kernel, and the workers that do for them what blocks.
 #[derive(Default)]
 pub struct Modules {
     started: OnceArc<Started>,
+    /// Where calls that may not stand still leave what blocks.
+    pub offload: Offload,
 }
 
 struct Started {

@@ -354,26 +354,58 @@ impl<T> Arg for UserSlice<T> {
 ///     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::read, fs, Full;
 ///     39 getpid() => plain task::getpid, task, Full;
 ///     57 fork() => frame task::fork, home, Full;
+///     74 shared::fsync;
 ///     134 uselib() => missing, home, Missing("obsolete");
 /// }
 /// ```
+/// A row that only names a function is declared by [`shared_calls!`](crate::shared_calls), for several tables.
+///
 /// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]); a `seat` handler is given the thread with its slot
 /// ([`SeatOf`]) in place of the thread, builds its future itself if it has to wait ([`Thread::begin`]), and returns an [`Outcome`]. The word behind
 /// the handler is the row's [`Place`].
 #[macro_export]
 macro_rules! calls {
-    ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $place:ident , $support:ident $(($note:literal))? ;)*) => {
+    ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident $(:: $shared:ident)? $(( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $place:ident , $support:ident $(($note:literal))?)? ;)*) => {
         $(#[$meta])*
         pub static $rows: &[$crate::table::Row<$p>] = &[
-            $($crate::table::Row {
-                number: $n,
-                name: stringify!($name),
-                params: &[$($crate::table::Param { name: stringify!($arg), kind: <$t as $crate::table::Arg>::KIND }),*],
-                run: $crate::call_run!($how $p, $($path)::* ; $($arg: $t),*),
-                place: $crate::call_place!($place),
-                support: $crate::table::Support::$support $(($note))?,
-            },)*
+            $($crate::call_row!($p; $n, $name $(:: $shared)? $(($($arg: $t),*) => $how $($path)::* , $place, $support $(($note))?)?),)*
         ];
+    };
+}
+
+/// Declares calls that several tables have under numbers of their own, each as a function that makes the row of a number.
+///
+/// ```text
+/// shared_calls! {
+///     for Linux;
+///     fsync(fd: Fd) => wait fs::sync::fsync, fs, Full;
+/// }
+/// ```
+#[macro_export]
+macro_rules! shared_calls {
+    (for $p:ty; $($name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $place:ident , $support:ident $(($note:literal))? ;)*) => {
+        $(#[doc = concat!("The row of `", stringify!($name), "`.")]
+        pub const fn $name(number: usize) -> $crate::table::Row<$p> {
+            $crate::call_row!($p; number, $name ($($arg: $t),*) => $how $($path)::* , $place, $support $(($note))?)
+        })*
+    };
+}
+
+/// One row: declared, or made by a function of [`shared_calls!`](crate::shared_calls). Used by [`calls!`](crate::calls).
+#[macro_export]
+macro_rules! call_row {
+    ($p:ty; $n:expr, $module:ident :: $name:ident) => {
+        $module::$name($n)
+    };
+    ($p:ty; $n:expr, $name:ident ( $($arg:ident : $t:ty),* ) => $how:ident $($path:ident)::* , $place:ident , $support:ident $(($note:literal))?) => {
+        $crate::table::Row {
+            number: $n,
+            name: stringify!($name),
+            params: &[$($crate::table::Param { name: stringify!($arg), kind: <$t as $crate::table::Arg>::KIND }),*],
+            run: $crate::call_run!($how $p, $($path)::* ; $($arg: $t),*),
+            place: $crate::call_place!($place),
+            support: $crate::table::Support::$support $(($note))?,
+        }
     };
 }
 

@@ -133,6 +133,8 @@ pub struct Thread<P: Personality> {
     /// The number of the row of the call that is away, and whether it stays there while it waits.
     sent_row: AtomicUsize,
     stays: AtomicBool,
+    /// It works beside its owner's calls, on the owner's thread.
+    beside: bool,
     /// The call under way has been away, if not to its end.
     went_away: AtomicBool,
     /// What came of a call that was away.
@@ -204,6 +206,7 @@ impl<P: Personality> Thread<P> {
             unbuilt: AtomicBool::new(false),
             sent_row: AtomicUsize::new(0),
             stays: AtomicBool::new(false),
+            beside: false,
             went_away: AtomicBool::new(false),
             outcome: Mutex::new(None),
             wake,
@@ -236,7 +239,7 @@ impl<P: Personality> Thread<P> {
     /// polled by [`Thread::poll_for`]. None before the owner has begun to run.
     pub fn double(owner: &Thread<P>, ext: P::Thread) -> Option<Thread<P>> {
         let context = owner.shared_context()?;
-        let thread = Thread::new(owner.task.clone(), ext);
+        let thread = Thread { beside: true, ..Thread::new(owner.task.clone(), ext) };
         thread.attach(context);
         Some(thread)
     }
@@ -302,6 +305,11 @@ impl<P: Personality> Thread<P> {
     #[inline]
     pub(crate) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Whether others wait for what runs this thread's call now.
+    pub(crate) fn may_not_block(&self) -> bool {
+        self.beside || self.is_sent()
     }
 
     /// The call that begins is made at home.

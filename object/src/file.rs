@@ -205,6 +205,10 @@ pub trait File: Send + Sync + Any {
     fn sync(&self, _data_only: bool) -> Result<()> {
         Err(Errno::EINVAL)
     }
+    /// Whether [`File::sync`] may take as long as a disk does.
+    fn sync_blocks(&self) -> bool {
+        false
+    }
     /// Attributes when there is no inode behind the file (pipes, sockets, anonymous inodes).
     fn attr(&self) -> Result<Attr> {
         Err(Errno::EBADF)

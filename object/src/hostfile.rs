@@ -341,6 +341,10 @@ impl File for HostFile {
         self.files().ok_or(Errno::EINVAL)?.fsync(self.fd, data_only)
     }
 
+    fn sync_blocks(&self) -> bool {
+        true
+    }
+
     fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
         self.may(open_flags & flags::O_ACCMODE)?;
         let keep = flags::O_ACCMODE | flags::O_APPEND;

@@ -1,4 +1,4 @@
-//! What waiting is made of: locks, wait queues, the wake word, the call slot, the executor of calls that are away, the run queue of a core.
+//! What waiting is made of: locks, wait queues, the wake word, the call slot, the executor of calls that are away, the workers for what blocks, the run queue of a core.
 //!
 //! Nothing here knows a machine: sleeping and waking go through the [`Sleep`] the image registers once at start.
 #![no_std]
@@ -14,6 +14,7 @@ pub mod epoch;
 #[cfg(not(loom))]
 pub mod executor;
 pub mod hold;
+pub mod offload;
 #[cfg(not(loom))]
 pub mod once;
 #[cfg(not(loom))]

@@ -16,6 +16,10 @@ use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
+/// Workers for what blocks.
+#[path = "models/offload.rs"]
+mod offload;
+
 /// A waiter that can be notified, and counts how often.
 struct Waiter {
     reported: Mutex<u32>,

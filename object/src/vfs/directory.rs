@@ -71,6 +71,9 @@ macro_rules! directory_file {
         fn sync(&self, _data_only: bool) -> Result<()> {
             self.inode.sync()
         }
+        fn sync_blocks(&self) -> bool {
+            self.inode.sync_blocks()
+        }
         fn as_any(&self) -> &dyn Any {
             self
         }

@@ -339,6 +339,11 @@ pub trait Inode: Send + Sync + Any {
         Ok(())
     }
 
+    /// Whether [`Inode::sync`] may take as long as a disk does.
+    fn sync_blocks(&self) -> bool {
+        false
+    }
+
     // What other layers keep here.
     /// The count of writers and running programs, where the file system keeps one.
     fn busy(&self) -> Option<&Busy> {

@@ -80,6 +80,10 @@ pub trait FileSystem: Send + Sync + Any {
     fn sync(&self) -> Result<()> {
         Ok(())
     }
+    /// Whether [`FileSystem::sync`] may take as long as a disk does.
+    fn sync_blocks(&self) -> bool {
+        false
+    }
     /// The machine is about to go off and nothing runs any more: the file system is left as it should be found.
     fn finish(&self) -> Result<()> {
         Ok(())

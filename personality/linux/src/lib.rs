@@ -30,6 +30,7 @@ pub mod queue;
 pub mod restart;
 pub mod ring;
 pub mod sched;
+mod shared;
 pub mod signal;
 pub mod start;
 pub mod system;

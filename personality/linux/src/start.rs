@@ -145,6 +145,7 @@ fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTabl
 /// called again.
 pub fn serve(kernel: &Arc<Kernel>, signals: u64, requests: Vec<Asked>) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);
+    kernel.modules.offload.serve(kernel.machine);
     terminal::pump(kernel);
     outside::serve(kernel, requests);
     let look = crate::mm::watch::run(kernel);

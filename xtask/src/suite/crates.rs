@@ -82,7 +82,8 @@ pub fn miri(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         return Ok(());
     }
     for seed in 0..if super::long() { 32 } else { 2 } {
-        let mut cargo = rustup(&["test", "--no-fail-fast", "--package", "janua-rt", "--lib", "--test", "threads"]);
+        let mut cargo =
+            rustup(&["test", "--no-fail-fast", "--package", "janua-rt", "--lib", "--test", "threads", "--test", "offload"]);
         cargo.env("MIRIFLAGS", format!("-Zmiri-seed={}", super::seed().wrapping_add(seed) as u32));
         run(cargo, filter, tally)?;
     }

@@ -75,6 +75,7 @@ const TESTS: &[Test] = &[
     ("sandbox/ring", ring::ring),
     ("sandbox/modules_move", modules::moves),
     ("sandbox/modules_serve_rings", modules::served),
+    ("sandbox/workers_write_back", modules::written_back),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),

@@ -212,6 +212,10 @@ impl File for DiskFile {
         self.node.shared().commit()
     }
 
+    fn sync_blocks(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -522,6 +522,10 @@ impl FileSystem for Ext4Fs {
         self.shared.sync()
     }
 
+    fn sync_blocks(&self) -> bool {
+        true
+    }
+
     fn finish(&self) -> Result<()> {
         self.shared.close()
     }

@@ -649,6 +649,10 @@ impl Inode for Node {
         self.shared.commit()
     }
 
+    fn sync_blocks(&self) -> bool {
+        true
+    }
+
     fn busy(&self) -> Option<&Busy> {
         Some(&self.busy)
     }

@@ -145,6 +145,10 @@ impl File for HostRegular {
         self.inode.host().fsync(self.fd.fd(), data_only)
     }
 
+    fn sync_blocks(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

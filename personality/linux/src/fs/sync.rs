@@ -1,57 +1,93 @@
 //! Writing back, and hints about use to come: fsync(2), sync(2), fadvise64(2), readahead(2) and the like.
 
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
 use janua_kernel::table::Fd;
+use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::pipe::PipeEnd;
-use janua_object::vfs::FileKind;
+use janua_object::vfs::{FileKind, Mount};
 
 use crate::Thread;
 use crate::fs::fd;
 
-fn open(thread: &Thread, fd: Fd) -> Result<alloc::sync::Arc<OpenFile>> {
+fn open(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
     let file = fd::get(thread, fd)?;
     if file.flags() & flags::O_PATH != 0 { Err(Errno::EBADF) } else { Ok(file) }
 }
 
+/// Writes a file's data back, and what else has changed of it.
+async fn write_back(thread: &Thread, file: Arc<OpenFile>, data_only: bool) -> Result<()> {
+    if !file.ops.sync_blocks() {
+        return file.ops.sync(data_only);
+    }
+    done(thread.offload(move || file.ops.sync(data_only)).await)
+}
+
+/// What became of work that was perhaps given up: then its thread is killed, or the submission cancelled.
+fn done(result: core::result::Result<Result<()>, Cut>) -> Result<()> {
+    result.map_err(|cut| cut.errno(Errno::EINTR))?
+}
+
 /// fsync(2)
-pub fn fsync(thread: &Thread, fd: Fd) -> Result<()> {
-    open(thread, fd)?.ops.sync(false)
+pub async fn fsync(thread: &Thread, fd: Fd) -> Result<()> {
+    let file = open(thread, fd)?;
+    write_back(thread, file, false).await
 }
 
 /// fdatasync(2)
-pub fn fdatasync(thread: &Thread, fd: Fd) -> Result<()> {
-    open(thread, fd)?.ops.sync(true)
+pub async fn fdatasync(thread: &Thread, fd: Fd) -> Result<()> {
+    let file = open(thread, fd)?;
+    write_back(thread, file, true).await
 }
 
-/// sync(2)
-pub fn sync(thread: &Thread) {
-    for mount in thread.kernel.vfs.mounts() {
-        // As on Linux, an error of one file system is not reported here.
-        let _ = mount.fs.sync();
+/// sync(2). As on Linux, an error of one file system is not reported.
+pub async fn sync(thread: &Thread) -> Result<()> {
+    let (slow, quick): (Vec<_>, Vec<_>) = thread.kernel.vfs.mounts().into_iter().partition(|mount| mount.fs.sync_blocks());
+    let each = |mounts: Vec<Arc<Mount>>| {
+        for mount in mounts {
+            let _ = mount.fs.sync();
+        }
+    };
+    each(quick);
+    if slow.is_empty() {
+        return Ok(());
     }
+    let all = move || {
+        each(slow);
+        Ok(())
+    };
+    done(thread.offload(all).await)
 }
 
 /// syncfs(2)
-pub fn syncfs(thread: &Thread, fd: Fd) -> Result<()> {
-    match &open(thread, fd)?.path {
-        Some(path) => path.mount.fs.sync(),
+pub async fn syncfs(thread: &Thread, fd: Fd) -> Result<()> {
+    let fs = match &open(thread, fd)?.path {
+        Some(path) => path.mount.fs.clone(),
         // The file system of pipes, sockets and their like keeps nothing.
-        None => Ok(()),
+        None => return Ok(()),
+    };
+    if !fs.sync_blocks() {
+        return fs.sync();
     }
+    done(thread.offload(move || fs.sync()).await)
 }
 
 const SYNC_FILE_RANGE_KNOWN: u32 = 7;
 
 /// sync_file_range(2): writes the whole file's data back, which is more than asked.
-pub fn sync_file_range(thread: &Thread, fd: Fd, offset: i64, bytes: i64, flags: u32) -> Result<()> {
+pub async fn sync_file_range(thread: &Thread, fd: Fd, offset: i64, bytes: i64, flags: u32) -> Result<()> {
     let file = open(thread, fd)?;
     if flags & !SYNC_FILE_RANGE_KNOWN != 0 || offset < 0 || offset.checked_add(bytes).is_none_or(|end| end < offset) {
         return Err(Errno::EINVAL);
     }
     match file.attr()?.kind() {
-        Some(FileKind::Regular | FileKind::BlockDevice | FileKind::Directory) if flags != 0 => file.ops.sync(true),
+        Some(FileKind::Regular | FileKind::BlockDevice | FileKind::Directory) if flags != 0 => {
+            write_back(thread, file, true).await
+        }
         Some(FileKind::Regular | FileKind::BlockDevice | FileKind::Directory) => Ok(()),
         _ => Err(Errno::ESPIPE),
     }

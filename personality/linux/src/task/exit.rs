@@ -237,6 +237,7 @@ fn end_process(thread: &Thread, status: u32) {
             if kernel.stats.is_on() {
                 let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
                 report.push_str(&kernel.modules.report());
+                report.push_str(&kernel.modules.offload.report());
                 if let Some(jail) = kernel.jail {
                     report.push_str(&jail.report());
                 }

@@ -104,3 +104,46 @@ fn serves(s: &Sandbox, program: &str, native: &str) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// Files on a disk are written back by workers where others wait: for a ring, and for a module; what the program sees is the same. At home they are not.
+pub fn written_back(s: &Sandbox) -> Result<(), String> {
+    let found = conformance::find()?.into_iter().find(|test| test.name == "ring/sync/glibc");
+    let test = found.ok_or("ring/sync is not there")?;
+    let program = conformance::build(&test)?.display().to_string();
+    let at = s.dir.join("written-back");
+    std::fs::create_dir_all(&at).map_err(|e| format!("{}: {e}", at.display()))?;
+    let bind = format!("{}:/tmp/written-back:rw", at.display());
+    let here = ["--bind", &bind, "--cwd", "/tmp/written-back", "--stats"];
+    let handed = |said: &str| {
+        let count = said.lines().find_map(|line| line.strip_prefix("workers: ")?.split_once(' ')?.0.parse::<u64>().ok());
+        count.unwrap_or(0)
+    };
+    // Where the host has no rings, what was not as it should be is seen in the output alone.
+    let native = match test.too_new() {
+        None => text(&clean(s.start(vec![program.clone()])?.wait()?)?),
+        Some(_) => String::new(),
+    };
+    // More than the calls that are no ring's.
+    for (options, least) in [(&[][..], 48), (&["--syscall-cores", "1", "--handover", "always"][..], 52)] {
+        let outcome = s.run(&[&here[..], options].concat(), &[program.as_str()])?;
+        let said = text(&outcome);
+        let fine = outcome.code == 0 && said.starts_with(&native) && !said.lines().any(|line| line.starts_with("NO: "));
+        if !fine || handed(&said) < least {
+            return Err(format!("{options:?}: code {}\n{said}instead of\n{native}", outcome.code));
+        }
+    }
+    let own = s.run(
+        &here,
+        &[
+            "/bin/busybox",
+            "sh",
+            "-c",
+            "sync && busybox dd if=/dev/zero of=file bs=1 count=1 conv=fsync 2>/dev/null && echo synced",
+        ],
+    )?;
+    expect("at home", &own, 0, &["synced"])?;
+    if handed(&text(&own)) != 0 {
+        return Err(format!("a worker has done what the thread could do itself:\n{}", text(&own)));
+    }
+    Ok(())
+}

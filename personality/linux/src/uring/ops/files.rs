@@ -23,9 +23,6 @@ pub fn call(t: &Thread, sqe: &Sqe) -> Result<usize> {
     let flags = u64::from(op_flags);
     let none = || if op_flags == 0 { Ok(()) } else { Err(Errno::EINVAL) };
     let done = match sqe.opcode {
-        op::FSYNC if op_flags & flag::FSYNC_DATASYNC != 0 => fs::sync::fdatasync(t, fd(sqe.fd)?),
-        op::FSYNC => fs::sync::fsync(t, fd(sqe.fd)?),
-        op::SYNC_FILE_RANGE => fs::sync::sync_file_range(t, fd(sqe.fd)?, off as i64, len as i64, op_flags),
         // Linux makes it on a thread of its own, which takes no signals.
         op::FALLOCATE => fs::attr::fallocate_quietly(t, fd(sqe.fd)?, sqe.len, off as i64, addr as i64),
         op::FADVISE => {
@@ -64,6 +61,23 @@ pub fn call(t: &Thread, sqe: &Sqe) -> Result<usize> {
         _ => Err(Errno::EINVAL),
     };
     done.map(|()| 0)
+}
+
+/// fsync(2), fdatasync(2), sync_file_range(2). As on Linux, what is linked to one that fails goes on all the same, unless there is no file.
+pub async fn sync(t: &Thread, sqe: &Sqe) -> Reply {
+    let done = write_back(t, sqe).await;
+    let failed = matches!(done, Err(Errno::EBADF | Errno::ERESTARTSYS));
+    Reply { failed, ..done.into() }
+}
+
+async fn write_back(t: &Thread, sqe: &Sqe) -> Result<()> {
+    if sqe.opcode == op::SYNC_FILE_RANGE {
+        return fs::sync::sync_file_range(t, fd(sqe.fd)?, sqe.off as i64, i64::from(sqe.len), sqe.op_flags).await;
+    }
+    match sqe.op_flags & flag::FSYNC_DATASYNC != 0 {
+        true => fs::sync::fdatasync(t, fd(sqe.fd)?).await,
+        false => fs::sync::fsync(t, fd(sqe.fd)?).await,
+    }
 }
 
 /// socket(2)

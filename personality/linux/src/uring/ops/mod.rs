@@ -205,9 +205,10 @@ pub fn at_once(turn: &Turn<'_>, sqe: &Sqe) -> Option<Reply> {
             Reply { result, failed: result < 0, ..Reply::default() }
         }
         NOP => Reply::default(),
-        FSYNC | SYNC_FILE_RANGE | FALLOCATE | FADVISE | MADVISE | STATX | FTRUNCATE | EPOLL_CTL | SHUTDOWN | RENAMEAT
-        | UNLINKAT | MKDIRAT | SYMLINKAT | LINKAT | FSETXATTR | SETXATTR | FGETXATTR | GETXATTR | BIND | LISTEN
-        | FUTEX_WAKE => files::call(thread, sqe).into(),
+        FALLOCATE | FADVISE | MADVISE | STATX | FTRUNCATE | EPOLL_CTL | SHUTDOWN | RENAMEAT | UNLINKAT | MKDIRAT
+        | SYMLINKAT | LINKAT | FSETXATTR | SETXATTR | FGETXATTR | GETXATTR | BIND | LISTEN | FUTEX_WAKE => {
+            files::call(thread, sqe).into()
+        }
         CLOSE => own::close(turn, thread, sqe).into(),
         SOCKET => files::socket(thread, sqe).and_then(|made| place(turn, thread, sqe, made)).into(),
         URING_CMD => net::command(thread, sqe).into(),
@@ -268,6 +269,7 @@ async fn perform(op: &Op, thread: &Thread) -> Reply {
         }
         TIMEOUT => time::timeout(op, thread).await,
         WAITID => files::waitid(op, thread).await.into(),
+        FSYNC | SYNC_FILE_RANGE => files::sync(thread, sqe).await,
         FUTEX_WAIT | FUTEX_WAITV => files::futex_wait(thread, sqe).await.into(),
         _ => Reply::error(Errno::EINVAL),
     }

@@ -111,8 +111,16 @@ pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, low: u32, high: u32, len_lo
     fs::attr::fallocate(thread, fd, mode, wide(low, high), wide(len_low, len_high))
 }
 
-pub fn sync_file_range(thread: &Thread, fd: Fd, low: u32, high: u32, len_low: u32, len_high: u32, flags: u32) -> Result<()> {
-    fs::sync::sync_file_range(thread, fd, wide(low, high), wide(len_low, len_high), flags)
+pub async fn sync_file_range(
+    thread: &Thread,
+    fd: Fd,
+    low: u32,
+    high: u32,
+    len_low: u32,
+    len_high: u32,
+    flags: u32,
+) -> Result<()> {
+    fs::sync::sync_file_range(thread, fd, wide(low, high), wide(len_low, len_high), flags).await
 }
 
 pub fn readahead(thread: &Thread, fd: Fd, low: u32, high: u32, count: usize) -> Result<()> {
