@@ -111,7 +111,7 @@ with_generic! {
     69 msgsnd(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgflg: u32) => wait ipc::msgsnd, ipc, Full;
     70 msgrcv(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgtyp: i64, msgflg: u32) => wait ipc::msgrcv, ipc, Full;
     71 msgctl(msqid: i32, cmd: ipc::Command, buf: UserPtr<MsqidDs>) => plain ipc::msgctl, ipc, Full;
-    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("no directory notification, write hints are refused");
+    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("F_NOTIFY ends with the last descriptor of a description, write hints are refused");
     73 flock(fd: Fd, op: fs::locks::FlockOp) => wait fs::locks::flock, fs, Full;
     74 fsync(fd: Fd) => plain fs::sync::fsync, fs, Full;
     75 fdatasync(fd: Fd) => plain fs::sync::fdatasync, fs, Full;

@@ -103,7 +103,7 @@ with_generic! {
     52 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, fs, Partial("MNT_EXPIRE");
     53 lock() => missing, home, Missing("removed from Linux");
     54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, fs, Full;
-    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
+    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("F_NOTIFY ends with the last descriptor of a description, write hints are refused");
     56 mpx() => missing, home, Missing("removed from Linux");
     57 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, task, Full;
     58 ulimit() => missing, home, Missing("removed from Linux");
@@ -269,7 +269,7 @@ with_generic! {
     218 mincore(addr: mm::Addr, length: usize, vec: UserPtr<u8>) => plain mm::mincore, mm, Full;
     219 madvise(addr: mm::Addr, length: usize, advice: mm::AdviceWord) => plain mm::madvise, mm, Partial("no memory errors by hand (MADV_HWPOISON, MADV_SOFT_OFFLINE)");
     220 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64_compat, fs, Full;
-    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
+    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("F_NOTIFY ends with the last descriptor of a description, write hints are refused");
     222 unassigned() => missing, home, Missing("not a number of this interface");
     223 unassigned() => missing, home, Missing("not a number of this interface");
     224 gettid() => plain task::session::gettid, task, Full;
