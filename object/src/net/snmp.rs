@@ -1,4 +1,4 @@
-//! /proc/net/snmp, snmp6 and netstat: the counters of the protocols, by the names of their management tables (RFC 4293 and its kin).
+//! /proc/net/snmp, snmp6 and netstat: the counters of the protocols, by the names of their management tables (RFC 4293 and others).
 //!
 //! No packets are made here, neither of IP nor of ICMP nor segments, so there are none to count; nothing is lost, and nothing sent again. What
 //! is counted are connections and datagrams ([`Counts`](crate::net::inet::counts::Counts)).
