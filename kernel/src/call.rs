@@ -177,7 +177,7 @@ impl<P: Personality> Seat<P> {
             return Flow::Resume;
         }
         if self.is_watched() {
-            P::call_ends(self);
+            P::call_ends(self, frame);
         }
         self.leave(frame)
     }
@@ -213,7 +213,7 @@ impl<P: Personality> Seat<P> {
             return self.leave(frame);
         }
         *self.stopped.lock() =
-            Some(Blocked { number: None, words: [0; 6], at: [frame.stack_pointer(), frame.program_counter()] });
+            Some(Blocked { number: None, name: "", words: [0; 6], at: [frame.stack_pointer(), frame.program_counter()] });
         self.wait()
     }
 
@@ -265,7 +265,8 @@ impl<P: Personality> Seat<P> {
         if stopped.is_ready() {
             return None;
         }
-        *self.stopped.lock() = Some(Blocked { number, words, at: [frame.stack_pointer(), frame.program_counter()] });
+        let at = [frame.stack_pointer(), frame.program_counter()];
+        *self.stopped.lock() = Some(Blocked { number, name: "", words, at });
         Some(self.wait())
     }
 }

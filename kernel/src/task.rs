@@ -65,8 +65,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn call_begins(_thread: &Thread<Self>, _frame: &mut Frame) -> Before {
         Before::Make
     }
-    /// The call of a watched thread is over: [`Personality::leave`] comes next.
-    fn call_ends(_thread: &Thread<Self>) {}
+    /// The call of a watched thread is over, with its number and result in the frame: [`Personality::leave`] comes next.
+    fn call_ends(_thread: &Thread<Self>, _frame: &Frame) {}
     /// What [`crate::thread::work::TASK`] asks for: done on the thread itself, while a call of its waits or on its return to user mode.
     fn errands(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).

@@ -145,8 +145,8 @@ pub struct Thread<P: Personality> {
     pub(crate) pending: Mutex<Option<(Option<&'static Row<P>>, Pending)>>,
     /// Where it is, while it is stopped.
     pub(crate) stopped: Mutex<Option<Blocked>>,
-    /// The personality is asked before and after each call ([`Seat::watch_calls`]).
-    watched: AtomicBool,
+    /// Why the personality is asked before and after each call ([`Seat::watch_calls`]), by [`watch`]; 0 if it is not.
+    watched: AtomicU8,
     /// A call the personality lets wait before it begins.
     pub(crate) entering: Mutex<Option<Abi>>,
     /// Its queues of submissions.
@@ -175,11 +175,21 @@ pub(crate) struct Pending {
     pub at: [usize; 2],
 }
 
+/// Why the personality is asked before and after each call of a thread.
+pub mod watch {
+    /// It is traced.
+    pub const TRACE: u8 = 1;
+    /// What its calls move is counted.
+    pub const COUNT: u8 = 2;
+}
+
 /// Where a thread is that waits or is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The call it waits in, and its words; `None` for a thread that is stopped outside one.
     pub number: Option<usize>,
+    /// The call's name; empty where it is not known.
+    pub name: &'static str,
     pub words: [usize; 6],
     /// Stack pointer and program counter of its user code.
     pub at: [usize; 2],
@@ -216,7 +226,7 @@ impl<P: Personality> Thread<P> {
             frame: Mutex::new(None),
             pending: Mutex::new(None),
             stopped: Mutex::new(None),
-            watched: AtomicBool::new(false),
+            watched: AtomicU8::new(0),
             entering: Mutex::new(None),
             queues: Mutex::default(),
             taken: Mutex::default(),
@@ -365,7 +375,8 @@ impl<P: Personality> Thread<P> {
             return None;
         }
         if let Some((row, pending)) = &*self.pending.lock() {
-            return Some(Blocked { number: row.map(|row| row.number), words: pending.words, at: pending.at });
+            let name = row.map_or("", |row| row.name);
+            return Some(Blocked { number: row.map(|row| row.number), name, words: pending.words, at: pending.at });
         }
         *self.stopped.lock()
     }
@@ -378,7 +389,12 @@ impl<P: Personality> Thread<P> {
     /// Whether the personality is asked before and after each call.
     #[inline]
     pub fn is_watched(&self) -> bool {
-        self.watched.load(Ordering::Relaxed)
+        self.watched.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether it is, for this reason ([`watch`]).
+    pub fn is_watched_for(&self, why: u8) -> bool {
+        self.watched.load(Ordering::Relaxed) & why != 0
     }
 
     /// The work flags ([`work`]).
@@ -573,14 +589,30 @@ impl<P: Personality> Seat<P> {
         true
     }
 
+    /// From now on the personality is asked after each call of the thread, of which the entry may go on to make some itself until the thread has called
+    /// [`Seat::see_watch`]. For others.
+    pub fn note_watch(&self, why: u8) {
+        self.watched.fetch_or(why, Ordering::Relaxed);
+    }
+
+    /// What others have noted holds for all calls of the thread from now on. For the thread itself.
+    pub fn see_watch(&self) {
+        if let Some(context) = self.context() {
+            context.set_plain(self.plain());
+        }
+    }
+
     pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {
         Arc::new(Seat { slotted: Arc::pin(Slotted::new(thread)) })
     }
 
     /// From now on the personality is asked before and after each call of the thread, none of which the entry makes itself then; or no
-    /// longer. For the thread itself.
-    pub fn watch_calls(&self, watch: bool) {
-        if self.watched.swap(watch, Ordering::Relaxed) != watch
+    /// longer for this reason ([`watch`]). For the thread itself.
+    pub fn watch_calls(&self, why: u8, watch: bool) {
+        let before =
+            if watch { self.watched.fetch_or(why, Ordering::Relaxed) } else { self.watched.fetch_and(!why, Ordering::Relaxed) };
+        let after = if watch { before | why } else { before & !why };
+        if (before == 0) != (after == 0)
             && let Some(context) = self.context()
         {
             context.set_plain(self.plain());

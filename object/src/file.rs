@@ -321,7 +321,7 @@ pub struct OpenFile {
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
     pub locks: Mutex<Option<Arc<FileLocks>>>,
-    /// It has a lease of its file, or had one.
+    /// It has a lease of its file, or the directory's changes are announced by it; or it had, or they were.
     leased: AtomicBool,
     /// The epolls that watch it, if it is none itself.
     pub watchers: crate::epoll::Watchers,
@@ -471,10 +471,12 @@ impl Drop for OpenFile {
         }
         if *self.leased.get_mut()
             && let Some(path) = &self.path
-            && let Some(key) = path.inode().id()
         {
-            // It may have been given up already.
-            let _ = path.mount.leases.clear(key, self.id, 0);
+            path.mount.watches.closed(path.inode(), self.id);
+            if let Some(key) = path.inode().id() {
+                // It may have been given up already.
+                let _ = path.mount.leases.clear(key, self.id, 0);
+            }
         }
         if *self.writer.get_mut()
             && let Some(busy) = self.inode().and_then(|inode| inode.busy())

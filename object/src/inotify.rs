@@ -20,6 +20,7 @@ use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, WaitQueue};
 
 use crate::caller::Caller;
+use crate::dnotify::Notices;
 use crate::file::{Events, File, OpenFile, request};
 use crate::vfs::watch::{Sink, event};
 use crate::vfs::{Attr, Dentry, Inode, Path, Watches};
@@ -105,6 +106,8 @@ fn key(inode: &Arc<dyn Inode>) -> usize {
 pub struct Registry {
     watches: Weak<Watches>,
     by_inode: Mutex<HashMap<usize, Vec<Arc<Watch>>>>,
+    /// What is announced by signals.
+    notices: Notices,
     pub limits: Limits,
 }
 
@@ -112,7 +115,12 @@ impl Registry {
     /// A registry that `watches` notifies.
     pub fn new(watches: &Arc<Watches>) -> Arc<Registry> {
         let limits = Limits { queued: 16384.into(), instances: 128.into(), watches: 65536.into() };
-        let registry = Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()), limits });
+        let registry = Arc::new(Registry {
+            watches: Arc::downgrade(watches),
+            by_inode: Mutex::default(),
+            notices: Notices::default(),
+            limits,
+        });
         watches.set_sink(registry.clone());
         registry
     }
@@ -128,6 +136,20 @@ impl Registry {
         if let Some(watches) = self.watches.upgrade() {
             watches.released();
         }
+    }
+
+    /// Has changes of an open directory announced to `target` ([`crate::dnotify`]). ENOMEM.
+    pub fn announce(&self, file: &OpenFile, process: u32, wanted: u32, target: Arc<dyn janua_rt::Notify>) -> Result<()> {
+        let inode = file.inode().ok_or(Errno::ENOTDIR)?;
+        if self.notices.add(key(inode), file.id, process, wanted, target)? {
+            self.count(true);
+        }
+        Ok(())
+    }
+
+    /// No longer: what that process has asked for by that description, or what everybody has.
+    pub fn silence(&self, inode: &Arc<dyn Inode>, description: u64, process: Option<u32>) {
+        (0..self.notices.remove(key(inode), description, process)).for_each(|_| self.count(false));
     }
 
     /// ENOMEM.
@@ -168,7 +190,12 @@ impl Sink for Registry {
             .map_or(0, |list| list.iter().filter(|watch| Arc::ptr_eq(&watch.place.dentry, dentry)).count())
     }
 
+    fn closed(&self, inode: &Arc<dyn Inode>, description: u64) {
+        self.silence(inode, description, None);
+    }
+
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
+        (0..self.notices.event(key(inode), name.is_some(), mask, cookie)).for_each(|_| self.count(false));
         let reported: Vec<Arc<Watch>> = match self.by_inode.lock().get(&key(inode)) {
             Some(list) => list.clone(),
             None => return,

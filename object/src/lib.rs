@@ -11,6 +11,7 @@ pub mod anon;
 pub mod caller;
 mod coverage;
 pub mod dev;
+pub mod dnotify;
 pub mod epoll;
 pub mod eventfd;
 pub mod fdtable;

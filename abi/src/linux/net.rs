@@ -260,6 +260,10 @@ pub mod bpf {
 
 /// Options of level IPPROTO_IPV6.
 pub mod ipv6 {
+    pub const OLD_HOPOPTS: u32 = 3;
+    pub const OLD_DSTOPTS: u32 = 4;
+    pub const OLD_RTHDR: u32 = 5;
+    pub const FLOWINFO: u32 = 11;
     pub const UNICAST_HOPS: u32 = 16;
     pub const MULTICAST_IF: u32 = 17;
     pub const MULTICAST_HOPS: u32 = 18;
@@ -270,12 +274,24 @@ pub mod ipv6 {
     pub const MTU: u32 = 24;
     pub const RECVERR: u32 = 25;
     pub const V6ONLY: u32 = 26;
+    pub const FLOWINFO_SEND: u32 = 33;
     pub const RECVPKTINFO: u32 = 49;
     pub const PKTINFO: u32 = 50;
     pub const RECVHOPLIMIT: u32 = 51;
     pub const HOPLIMIT: u32 = 52;
+    pub const RECVHOPOPTS: u32 = 53;
+    pub const HOPOPTS: u32 = 54;
+    pub const RTHDRDSTOPTS: u32 = 55;
+    pub const RECVRTHDR: u32 = 56;
+    pub const RTHDR: u32 = 57;
+    pub const RECVDSTOPTS: u32 = 58;
+    pub const DSTOPTS: u32 = 59;
+    pub const RECVPATHMTU: u32 = 60;
+    pub const DONTFRAG: u32 = 62;
     pub const RECVTCLASS: u32 = 66;
     pub const TCLASS: u32 = 67;
+    pub const AUTOFLOWLABEL: u32 = 70;
+    pub const MINHOPCOUNT: u32 = 73;
     pub const TRANSPARENT: u32 = 75;
     pub const FREEBIND: u32 = 78;
 }

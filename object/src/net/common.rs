@@ -32,6 +32,25 @@ const RCVBUF_LEAST: usize = 2304;
 /// net.core.somaxconn.
 pub const SOMAXCONN: u32 = 4096;
 
+/// net.core.somaxconn as it is set: most connections that wait at a listener.
+pub struct MostWaiting(AtomicU32);
+
+impl Default for MostWaiting {
+    fn default() -> MostWaiting {
+        MostWaiting(AtomicU32::new(SOMAXCONN))
+    }
+}
+
+impl MostWaiting {
+    pub fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn set(&self, most: u32) {
+        self.0.store(most, Ordering::Relaxed);
+    }
+}
+
 /// Capabilities that matter here (capabilities(7)).
 pub mod cap {
     pub const SETGID: u32 = 6;

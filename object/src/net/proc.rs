@@ -5,13 +5,13 @@ use alloc::string::String;
 use core::fmt::Write;
 use core::net::{IpAddr, SocketAddr};
 
-use janua_abi::linux::net::tcp::state::{CLOSE_WAIT, ESTABLISHED};
 use janua_abi::linux::net::{af, ipproto, sock};
 
 use crate::net::NetSystem;
 use crate::net::addr::UnixName;
 use crate::net::iface;
 use crate::net::inet::tcp::Status;
+use crate::net::snmp;
 use crate::net::socket::Socket;
 
 /// The file of that name under /proc/net, if there is one. Host sockets (`--net host`) are not listed.
@@ -39,7 +39,10 @@ pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
         "protocols" => String::from(
             "protocol  size sockets  memory press maxhdr  slab module     cl co di ac io in de sh ss gs se re bi br ha uh gp em\n",
         ),
-        "snmp" => snmp(net),
+        "snmp" => snmp::snmp(net),
+        "snmp6" => snmp::snmp6(net),
+        "netstat" => String::from(snmp::NETSTAT),
+        "icmp" | "icmp6" => table(name == "icmp6", "tx_queue rx_queue tr tm->when retrnsmt", alloc::vec::Vec::new()),
         "sockstat" => sockstat(net),
         "sockstat6" => sockstat6(net),
         "arp" => String::from("IP address       HW type     Flags       HW address            Mask     Device\n"),
@@ -51,15 +54,6 @@ pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
 fn bound(net: &NetSystem, family: u16, protocol: u32) -> impl Iterator<Item = Status> {
     let sockets = net.inet.udp_sockets(protocol).into_iter();
     sockets.filter_map(|socket| socket.status()).filter(move |socket| socket.family == family)
-}
-
-/// What is known of the protocols' state: constants, and how many connections are established. Traffic is not counted.
-fn snmp(net: &NetSystem) -> String {
-    let stands = |state| state == ESTABLISHED || state == CLOSE_WAIT;
-    let current = net.inet.tcp_sockets().iter().filter(|socket| stands(socket.status().state)).count();
-    format!(
-        "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoAlgorithm RtoMin RtoMax MaxConn CurrEstab\nTcp: 1 200 120000 -1 {current}\n"
-    )
 }
 
 /// Sockets by protocol; memory is counted for the whole kernel, not by protocol, and left out.

@@ -35,6 +35,8 @@ pub mod event {
 pub trait Sink: Send + Sync {
     /// `inode` saw `mask`; with a name it is a directory in which that name did. `cookie` joins the two halves of a rename.
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32);
+    /// A description by which a directory's changes are announced is closed.
+    fn closed(&self, inode: &Arc<dyn Inode>, description: u64);
     /// How many references to a name's dentry its watches hold.
     fn held(&self, dentry: &Arc<Dentry>) -> usize;
 }
@@ -79,6 +81,15 @@ impl Watches {
     #[inline]
     pub fn any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
+    }
+
+    /// A description by which changes may be announced is closed.
+    #[cold]
+    pub fn closed(&self, inode: &Arc<dyn Inode>, description: u64) {
+        let sink = self.sink.read().clone();
+        if let Some(sink) = sink {
+            sink.closed(inode, description);
+        }
     }
 
     /// A number that joins two events.

@@ -9,6 +9,7 @@ use janua_abi::linux::Result;
 use janua_abi::linux::signal::SIGKILL;
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
+use janua_kernel::thread::watch;
 use janua_kernel::{Before, Personality, Row, Trapped};
 use janua_port::{Frame, Payer, Trap};
 
@@ -37,6 +38,7 @@ impl Personality for Linux {
             crate::boot::load(thread, frame);
         }
         task::clone::begin(thread);
+        task::io::begin(thread);
         signal::recompute(thread);
         Leave::Resume
     }
@@ -92,8 +94,13 @@ impl Personality for Linux {
         ptrace::call_begins(thread, frame)
     }
 
-    fn call_ends(thread: &Thread) {
-        ptrace::call_ends(thread);
+    fn call_ends(thread: &Thread, frame: &Frame) {
+        if thread.is_watched_for(watch::COUNT) {
+            task::io::count(thread, frame);
+        }
+        if thread.is_watched_for(watch::TRACE) {
+            ptrace::call_ends(thread);
+        }
     }
 
     fn errands(thread: &Thread) {

@@ -185,6 +185,10 @@ pub struct Usage {
     pub threads: Spent,
     /// Of children that were waited for, with theirs.
     pub children: Spent,
+    /// What calls of threads that are gone have moved.
+    pub io: crate::task::io::Moved,
+    /// Whether that is counted ([`crate::task::io`]).
+    pub io_counted: AtomicBool,
     /// Largest resident set, KiB: own, and of children that were waited for.
     pub maxrss: AtomicU64,
     pub children_maxrss: AtomicU64,

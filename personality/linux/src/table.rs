@@ -109,7 +109,7 @@ with_generic! {
     69 msgsnd(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgflg: u32) => wait ipc::msgsnd, ipc, Full;
     70 msgrcv(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgtyp: i64, msgflg: u32) => wait ipc::msgrcv, ipc, Full;
     71 msgctl(msqid: i32, cmd: ipc::Command, buf: UserPtr<MsqidDs>) => plain ipc::msgctl, ipc, Full;
-    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("no directory notification, write hints are refused");
+    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("F_NOTIFY ends with its description or process, write hints are refused");
     73 shared::flock;
     74 shared::fsync;
     75 shared::fdatasync;

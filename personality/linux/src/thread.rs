@@ -81,6 +81,8 @@ pub struct ThreadState {
     pub ring: Mutex<Option<crate::ring::Ring>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
+    /// What its calls have moved, since that is counted.
+    pub io: crate::task::io::Moved,
 }
 
 /// A thread's signals.
@@ -174,6 +176,7 @@ impl ThreadState {
             ring_servers: Mutex::default(),
             ring: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
+            io: crate::task::io::Moved::default(),
         }
     }
 

@@ -3,11 +3,13 @@
 //! There are no packets: sockets find each other in the port tables and hand each other data. Only the addresses of the
 //! loopback interface exist: 127.0.0.0/8, ::1, and the unspecified ones, which mean them; there is no route to any other.
 
+pub mod counts;
 mod errors;
 mod groups;
 mod headers;
 pub mod options;
 pub mod ports;
+pub mod settings;
 pub mod tcp;
 mod tcp_transfer;
 pub mod udp;
@@ -31,8 +33,10 @@ use crate::caller::Cred;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, cap, int};
 use crate::net::socket::NetCaller;
+use counts::Counts;
 use options::InetOptions;
 use ports::{EPHEMERAL, Place, Ports, Sharing};
+use settings::Settings;
 pub use tcp::TcpSocket;
 pub use udp::UdpSocket;
 
@@ -46,6 +50,8 @@ pub struct InetStack {
     next_id: AtomicU64,
     turn: AtomicU32,
     clock: &'static dyn Clock,
+    pub(crate) counts: Counts,
+    pub settings: Settings,
 }
 
 impl InetStack {
@@ -61,6 +67,8 @@ impl InetStack {
             next_id: AtomicU64::new(1),
             turn: AtomicU32::new(0),
             clock,
+            counts: Counts::default(),
+            settings: Settings::default(),
         })
     }
 
@@ -183,10 +191,12 @@ impl Inet {
         match reach(place.addr) {
             Reach::Any | Reach::Loopback => {}
             Reach::Multicast | Reach::Broadcast if many => {}
-            _ if free => {}
+            _ if free || self.stack.settings.nonlocal.load(Ordering::Relaxed) => {}
             _ => return Err(Errno::EADDRNOTAVAIL),
         }
-        if (1..1024).contains(&wanted.port()) && !caller.cred().capable(cap::NET_BIND_SERVICE) {
+        if (1..self.stack.settings.first_free()).contains(&u32::from(wanted.port()))
+            && !caller.cred().capable(cap::NET_BIND_SERVICE)
+        {
             return Err(Errno::EACCES);
         }
         Ok((place, wanted.port()))
@@ -238,6 +248,7 @@ impl Inet {
             }
             // There are none to take away.
             (sol::IP, ip::OPTIONS) if value.is_empty() => return Ok(()),
+            (sol::IPV6, name) if self.is_v6() && is_header(name) => return without_header(cred, name, value),
             _ => {}
         }
         self.options.set(self.common.family, self.common.kind, level, name, value)
@@ -258,8 +269,9 @@ impl Inet {
     /// The ports to choose from for this socket (IP_LOCAL_PORT_RANGE), as far as they are the system's.
     fn ephemeral(&self) -> RangeInclusive<u16> {
         let range = if self.options.any_changed() { self.options.value(sol::IP, ip::LOCAL_PORT_RANGE) as u32 } else { 0 };
-        let end = |port: u32, other: u16| if EPHEMERAL.contains(&(port as u16)) { port as u16 } else { other };
-        end(range, *EPHEMERAL.start())..=end(range >> 16, *EPHEMERAL.end())
+        let all = self.stack.settings.ports();
+        let end = |port: u32, other: u16| if all.contains(&(port as u16)) { port as u16 } else { other };
+        end(range, *all.start())..=end(range >> 16, *all.end())
     }
 
     fn get_ip_option(&self, connected: bool, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
@@ -270,6 +282,7 @@ impl Inet {
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
             (sol::IP, ip::OPTIONS) => Ok(Vec::new()),
+            (sol::IPV6, name) if self.is_v6() && is_header(name) => Ok(Vec::new()),
             (sol::TCP, tcp_option::MAXSEG) if own == level && connected => Ok(self.options.segment().to_ne_bytes().to_vec()),
             // The clock of the time stamps, in milliseconds.
             (sol::TCP, tcp_option::TIMESTAMP) if own == level => {
@@ -279,6 +292,20 @@ impl Inet {
             _ if !self.is_v6() && level != sol::IP && level != own => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),
         }
+    }
+}
+
+/// Whether an option is a header that datagrams are to have behind that of IPv6.
+fn is_header(name: u32) -> bool {
+    matches!(name, ipv6::HOPOPTS | ipv6::RTHDR | ipv6::RTHDRDSTOPTS | ipv6::DSTOPTS)
+}
+
+/// Takes a header away: there is none. None can be given: EINVAL, and EPERM for one that is for CAP_NET_RAW.
+fn without_header(cred: &Cred, name: u32, value: &[u8]) -> Result<()> {
+    match value {
+        [] => Ok(()),
+        _ if name != ipv6::RTHDR && !cred.capable(cap::NET_RAW) => Err(Errno::EPERM),
+        _ => Err(Errno::EINVAL),
     }
 }
 

@@ -24,11 +24,11 @@ use zerocopy::IntoBytes;
 
 use super::ports::{Place, Sharing, TIME_WAIT};
 use super::urgent::Mark;
-use super::{Inet, InetStack, Reach, loopback_like, reach};
+use super::{Inet, InetStack, Reach, counts, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
-use crate::net::common::{Common, SOMAXCONN, int, shut};
+use crate::net::common::{Common, int, shut};
 use crate::net::inbox::Inbox;
 use crate::net::socket::{Ancillary, Held, NetCaller, Outgoing, Received, Socket, memory_info};
 use crate::net::stamp::{self, Stamp};
@@ -288,6 +288,7 @@ impl TcpSocket {
         };
         *self.peer.write() = Some(server.clone());
         queue.pending.push_back(server);
+        counts::one(&self.inet.stack.counts.streams.accepted);
         drop(other);
         listener.inet.common.wake_readers();
         Some(true)
@@ -346,12 +347,17 @@ impl TcpSocket {
         let port = state.local.map_or(0, |local| local.port());
         state.local = Some(SocketAddr::new(source.unwrap_or_else(|| loopback_like(remote.ip())), port));
         state.remote = Some(remote);
+        let streams = &self.inet.stack.counts.streams;
+        counts::one(&streams.opened);
         let turn = self.inet.stack.turn();
         let listener = self.inet.stack.tcp.find(remote.ip(), remote.port(), turn, |socket| {
             (!core::ptr::eq(socket, self) && socket.listening.load(Ordering::SeqCst))
                 .then(|| socket.inet.common.suits_cpu(|| caller.machine().cpu()))
         });
         let established = listener.and_then(|listener| self.establish(state, &listener));
+        if established.is_none() {
+            counts::one(&streams.failed);
+        }
         established.ok_or(Errno::ECONNREFUSED)
     }
 
@@ -515,7 +521,7 @@ impl Socket for TcpSocket {
     }
 
     fn listen(&self, caller: &dyn NetCaller, backlog: u32) -> Result<()> {
-        let backlog = backlog.min(SOMAXCONN) as usize;
+        let backlog = backlog.min(self.inet.stack.settings.waiting.get()) as usize;
         let mut state = self.state.lock();
         match state.phase {
             Phase::Listening => {

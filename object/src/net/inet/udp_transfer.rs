@@ -12,6 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::counts::{self, Datagrams};
 use super::udp::{HEAD, Header, UdpSocket};
 use super::{Reach, headers, loopback_like, reach};
 use crate::caller::Caller;
@@ -138,14 +139,23 @@ impl UdpSocket {
         let full = data.len() + usize::from(HEAD);
         let covered = if self.is_lite() { self.coverage.lock().send.filter(|&bytes| usize::from(bytes) < full) } else { None };
         let header = Header { covered: covered.unwrap_or_default(), ..header };
+        counts::one(&self.counted(to.is_ipv6()).sent);
         if matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast) {
             self.deliver_to_all(to, &data, header);
             return;
         }
         match self.receiver(cpu, to, header.from) {
             Some(target) => target.deliver(data.into_boxed_slice(), header),
-            None => self.bounced(to, data.into_boxed_slice(), self.remote.read().is_some()),
+            None => {
+                counts::one(&self.counted(to.is_ipv6()).unreached);
+                self.bounced(to, data.into_boxed_slice(), self.remote.read().is_some());
+            }
         }
+    }
+
+    /// Where datagrams of its protocol are counted.
+    fn counted(&self, v6: bool) -> &Datagrams {
+        self.inet.stack.counts.datagrams(self.is_lite(), v6)
     }
 
     /// Sends what has been kept back, to where its first bytes were to go (UDP_CORK is off).
@@ -277,9 +287,12 @@ impl UdpSocket {
         }
         if held + data.len() > self.receive_limit() {
             self.lost.fetch_add(1, Ordering::Relaxed);
+            counts::one(&self.counted(with.to.is_ipv6()).lost);
             return;
         }
+        let v6 = with.to.is_ipv6();
         if self.queue.push(Record::new(data, with), usize::MAX).is_ok() {
+            counts::one(&self.counted(v6).received);
             self.inet.common.wake_readers();
         }
     }

@@ -26,7 +26,7 @@ use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::{SockAddr, UnixName};
 use crate::net::bytes::Note;
-use crate::net::common::{Common, SOMAXCONN, shut};
+use crate::net::common::{Common, MostWaiting, shut};
 use crate::net::inbox::Inbox;
 use crate::net::records::RecordQueue;
 use crate::net::socket::{Held, NetCaller, Outgoing, Received, Socket, memory_info};
@@ -43,6 +43,7 @@ pub struct UnixSpace {
     pub names: Names,
     pub flight: Arc<Flight>,
     next_id: AtomicU64,
+    pub waiting: MostWaiting,
 }
 
 /// Credentials of a process as a peer sees them.
@@ -476,7 +477,7 @@ impl Socket for UnixSocket {
         if state.bound.is_none() || state.connected {
             return Err(Errno::EINVAL);
         }
-        let backlog = backlog.min(SOMAXCONN) as usize;
+        let backlog = backlog.min(self.space.waiting.get()) as usize;
         match &mut state.listener {
             Some(listener) => {
                 listener.backlog = backlog;

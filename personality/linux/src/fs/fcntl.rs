@@ -18,7 +18,7 @@ use janua_object::{Caller, OpenFile};
 
 use crate::Thread;
 use crate::dev::terminal;
-use crate::fs::{fd, leases, locks, sigio};
+use crate::fs::{dnotify, fd, leases, locks, sigio};
 use crate::thread::ThreadExt;
 
 /// The command of fcntl(2).
@@ -82,6 +82,7 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
             owner(thread, file, command, arg)
         }
         F_SETLEASE => leases::set(thread, fd.0, file, arg as u32).map(|()| 0),
+        F_NOTIFY => dnotify::set(thread, fd.0, file, arg as u32).map(|()| 0),
         F_GETLEASE => Ok(leases::get(thread, file) as usize),
         F_SETPIPE_SZ | F_GETPIPE_SZ => {
             let pipe = &file.downcast::<PipeEnd>().ok_or(Errno::EBADF)?.pipe;

@@ -1,10 +1,9 @@
 //! Leases: fcntl(2)'s F_SETLEASE and F_GETLEASE, and who waits for one.
 
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 
 use janua_abi::linux::capability::CAP_LEASE;
 use janua_abi::linux::fcntl::{F_RDLCK, F_UNLCK, F_WRLCK};
-use janua_abi::linux::signal::{SIGIO, SigInfo, si};
 use janua_kernel::{Errno, Result};
 use janua_object::OpenFile;
 use janua_object::fdtable::FdTable;
@@ -13,33 +12,21 @@ use janua_object::lease::notice;
 use janua_object::lock::{FileKey, Mode};
 use janua_object::mm::Label;
 use janua_object::vfs::FileKind;
-use janua_rt::{Mutex, Notify};
+use janua_rt::Notify;
 
-use super::{at, sigio};
-use crate::{Kernel, Task, Thread};
+use super::at;
+use super::sigio::Message;
+use crate::{Task, Thread};
 
-/// `si_band` of a lease's signal.
-const BAND: u64 = 0x441;
-
-struct Holder {
-    owner: Arc<Mutex<SignalOwner>>,
-    kernel: Weak<Kernel>,
-    fd: i32,
-}
+struct Holder(Message);
 
 impl Notify for Holder {
     fn notify(&self, what: u32) {
         if what == notice::OVER {
-            *self.owner.lock() = SignalOwner::default();
-            return;
+            *self.0.owner.lock() = SignalOwner::default();
+        } else {
+            self.0.send();
         }
-        let Some(kernel) = self.kernel.upgrade() else { return };
-        let owner = *self.owner.lock();
-        let info = match owner.signal {
-            0 => SigInfo::new(SIGIO, si::KERNEL),
-            number => SigInfo::poll(number, si::POLL_MSG, BAND, self.fd),
-        };
-        sigio::send(&kernel, &owner, info);
     }
 }
 
@@ -83,7 +70,7 @@ pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, kind: u32) -> Result<
     let key = inode.id().ok_or(Errno::EINVAL)?;
     let leases = &at::vfs(thread).leases;
     let Some(mode) = mode else { return leases.clear(key, file.id, now(thread)) };
-    let holder = Holder { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel), fd };
+    let holder = Holder(Message::of(thread, file, fd));
     let before = leases.set(key, file.id, mode, Arc::new(holder), now(thread))?;
     // From here on who opens the file sees the lease; who has opened it before is seen here.
     if is_used_otherwise(thread, file, key, mode) {

@@ -4,6 +4,7 @@ pub mod at;
 pub mod attr;
 pub mod context;
 pub mod dir;
+pub mod dnotify;
 pub mod fcntl;
 pub mod fd;
 pub mod flags;

@@ -23,6 +23,32 @@ struct Announcer {
     fd: i32,
 }
 
+/// `si_band` of a message.
+const MESSAGE: u64 = 0x441;
+
+/// Whom to notify of something about a file other than readiness, by which descriptor.
+pub struct Message {
+    pub owner: Arc<Mutex<SignalOwner>>,
+    kernel: Weak<Kernel>,
+    fd: i32,
+}
+
+impl Message {
+    pub fn of(thread: &Thread, file: &OpenFile, fd: i32) -> Message {
+        Message { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel), fd }
+    }
+
+    pub fn send(&self) {
+        let Some(kernel) = self.kernel.upgrade() else { return };
+        let owner = *self.owner.lock();
+        let info = match owner.signal {
+            0 => SigInfo::new(SIGIO, si::KERNEL),
+            number => SigInfo::poll(number, si::POLL_MSG, MESSAGE, self.fd),
+        };
+        send(&kernel, &owner, info);
+    }
+}
+
 /// Announces urgent data.
 struct UrgentAnnouncer {
     owner: Arc<Mutex<SignalOwner>>,

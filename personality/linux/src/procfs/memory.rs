@@ -95,7 +95,11 @@ struct Resident(Vec<Residency>);
 type Amounts = [u64; Residency::NAMES.len()];
 
 /// Places in [`Residency::NAMES`].
+const RSS: usize = 0;
 const PSS: usize = 1;
+const SHARED_DIRTY: usize = 4;
+const PRIVATE_DIRTY: usize = 6;
+const ANONYMOUS: usize = 8;
 const LOCKED: usize = 17;
 const _: () = assert!(Residency::NAMES[PSS].len() == 3 && LOCKED + 1 == Residency::NAMES.len());
 
@@ -198,6 +202,37 @@ pub fn smaps_rollup(subject: &Subject, text: &mut Text) -> Result<()> {
     let head = alloc::format!("{start:08x}-{end:08x} ---p 00000000 00:00 0 ");
     let _ = writeln!(text, "{head:NAME_COLUMN$}[rollup]");
     show(&sums, text);
+    Ok(())
+}
+
+/// /proc/PID/numa_maps: all memory is of one node, by the default policy; pages, where the machine reports what is resident.
+pub fn numa_maps(subject: &Subject, text: &mut Text) -> Result<()> {
+    const PAGE_KIB: u64 = PAGE as u64 / 1024;
+    let Ok(mm) = mm(subject) else { return Ok(()) };
+    let resident = Resident::of(subject);
+    for region in mm.regions() {
+        let _ = write!(text, "{:08x} default", region.start);
+        match &region.label {
+            Label::File(file) => {
+                text.bytes(b" file=");
+                text.escaped(&name_of(subject, file), b" \t\n");
+            }
+            Label::Fixed("[heap]") => text.bytes(b" heap"),
+            Label::Fixed("[stack]") => text.bytes(b" stack"),
+            _ => {}
+        }
+        let amounts = resident.as_ref().map_or_else(Amounts::default, |resident| resident.of_region(&region));
+        let pages = |at: usize| amounts[at] / PAGE_KIB;
+        let (all, anon, dirty) = (pages(RSS), pages(ANONYMOUS), pages(SHARED_DIRTY) + pages(PRIVATE_DIRTY));
+        if all > 0 {
+            let shown = [("anon", anon, anon > 0), ("dirty", dirty, dirty > 0), ("mapped", all, all != anon && all != dirty)];
+            for (name, count, _) in shown.into_iter().filter(|one| one.2) {
+                let _ = write!(text, " {name}={count}");
+            }
+            let _ = write!(text, " N0={all} kernelpagesize_kB={PAGE_KIB}");
+        }
+        text.bytes(b"\n");
+    }
     Ok(())
 }
 

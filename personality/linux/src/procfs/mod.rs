@@ -4,11 +4,13 @@
 //! the rest. A file's text is made when it is read from its start, so that what is kept open and read again is new each time.
 //! An inode is made for every look-up and holds numbers, not processes: a process that is gone returns ESRCH or ENOENT.
 
+mod counters;
 mod fd;
 mod file;
 mod locks;
 mod map_files;
 mod memory;
+mod memstat;
 mod mounts;
 mod net;
 mod ns;

@@ -11,7 +11,7 @@ use janua_object::vfs::Path;
 
 use crate::process::NO_LOGIN;
 use crate::signal::coredump::FILTER_BITS;
-use crate::task::{CAP_AUDIT_CONTROL, CAP_SYS_NICE, CAP_SYS_RESOURCE};
+use crate::task::{CAP_AUDIT_CONTROL, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE};
 
 use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};
 
@@ -34,6 +34,7 @@ macro_rules! common {
             Entry::settable("coredump_filter", coredump_filter, set_coredump_filter),
             Entry::text("cpuset", cpuset),
             Entry::text("gid_map", id_map),
+            Entry::new("io", 0o400, Kind::Text(io)),
             Entry::text("limits", limits),
             Entry::settable("loginuid", login_uid, set_login_uid),
             Entry::program("maps", 0o444, memory::maps),
@@ -41,17 +42,20 @@ macro_rules! common {
             Entry::mounts("mountinfo", 0o444, mounts::mountinfo),
             Entry::mounts("mounts", 0o444, mounts::mounts),
             Entry::mounts("mountstats", 0o400, mounts::mountstats),
+            Entry::program("numa_maps", 0o444, memory::numa_maps),
             Entry::settable("oom_adj", oom_adj, set_oom_adj),
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
             Entry::new("pagemap", 0o400, Kind::PageMap),
             Entry::guarded("personality", personality),
             Entry::text("projid_map", id_map),
+            Entry::text("sched", stat::sched),
             Entry::text("schedstat", schedstat),
             Entry::text("sessionid", login_number),
             Entry::text("setgroups", setgroups),
             Entry::program("smaps", 0o444, memory::smaps),
             Entry::program("smaps_rollup", 0o444, memory::smaps_rollup),
+            Entry::new("stack", 0o400, Kind::Text(stack)),
             Entry::text("stat", stat::stat),
             Entry::text("statm", memory::statm),
             Entry::text("status", stat::status),
@@ -158,7 +162,7 @@ fn syscall(subject: &Subject, text: &mut Text) -> Result<()> {
         _ if seat.is_woken() => writeln!(text, "running"),
         None => writeln!(text, "running"),
         Some(Blocked { number: None, at: [stack, pc], .. }) => writeln!(text, "-1 {stack:#x} {pc:#x}"),
-        Some(Blocked { number: Some(number), words: [a, b, c, d, e, f], at: [stack, pc] }) => {
+        Some(Blocked { number: Some(number), words: [a, b, c, d, e, f], at: [stack, pc], .. }) => {
             writeln!(text, "{number} {a:#x} {b:#x} {c:#x} {d:#x} {e:#x} {f:#x} {stack:#x} {pc:#x}")
         }
     };
@@ -293,8 +297,44 @@ fn personality(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-fn wchan(_: &Subject, text: &mut Text) -> Result<()> {
-    text.bytes(b"0");
+/// What the thread waits in, by the name of the call: a call is one function here, whatever it calls. `None` for one that does not wait.
+fn waits_in(subject: &Subject) -> Option<&'static str> {
+    let seat = subject.seat().ok()?;
+    let blocked = seat.blocked().filter(|_| !seat.is_woken())?;
+    Some(blocked.name).filter(|name| !name.is_empty())
+}
+
+/// "0" for a thread that does not wait, and for who may not look into it.
+fn wchan(subject: &Subject, text: &mut Text) -> Result<()> {
+    let name = if subject.is_for_tracer() { waits_in(subject) } else { None };
+    text.bytes(name.unwrap_or("0").as_bytes());
+    Ok(())
+}
+
+/// The functions the thread is in within the kernel; no line for one that runs. EACCES without CAP_SYS_ADMIN.
+fn stack(subject: &Subject, text: &mut Text) -> Result<()> {
+    if !subject.is_for_capable(CAP_SYS_ADMIN) {
+        return Err(Errno::EACCES);
+    }
+    if let Some(name) = waits_in(subject) {
+        let _ = writeln!(text, "[<0>] {name}");
+    }
+    Ok(())
+}
+
+/// Counted from the first look on ([`crate::task::io`]). Nothing is read from and written to disks by this kernel.
+fn io(subject: &Subject, text: &mut Text) -> Result<()> {
+    if !subject.is_for_tracer() {
+        return Err(Errno::EACCES);
+    }
+    let task = subject.task()?;
+    crate::task::io::look(task);
+    let moved = crate::task::io::moved(task, subject.seat.as_deref().filter(|_| subject.is_thread));
+    for (name, count) in [("rchar", &moved.read), ("wchar", &moved.written), ("syscr", &moved.reads), ("syscw", &moved.writes)]
+    {
+        let _ = writeln!(text, "{name}: {}", count.load(Ordering::Relaxed));
+    }
+    text.bytes(b"read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n");
     Ok(())
 }
 

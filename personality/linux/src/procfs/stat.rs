@@ -259,3 +259,33 @@ fn list(text: &mut Text, words: &[u64]) {
         bit += 1;
     }
 }
+
+/// /proc/PID/sched: what is known of how it has been scheduled; the rest the machine knows alone.
+pub fn sched(subject: &Subject, text: &mut Text) -> Result<()> {
+    const NAME: usize = 45;
+    let task = subject.task()?;
+    let id = subject.seat.as_ref().filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
+    text.escaped(&subject.comm(), b"\n");
+    let _ = writeln!(text, " ({id}, #threads: {})", task.threads().len().max(1));
+    text.bytes(&[b'-'; 67]);
+    text.bytes(b"\n");
+    let Ok(seat) = subject.seat() else { return Ok(()) };
+    let counted = seat.context().and_then(|context| context.scheduled());
+    let used = cpu::usage_of_thread(seat);
+    let ran = counted.map_or(used.user + used.system, |counted| counted.ran);
+    let _ = writeln!(text, "{:NAME$}:{:14}.{:06}", "se.sum_exec_runtime", ran / 1_000_000, ran % 1_000_000);
+    let (policy, priority) = (seat.sched.policy.load(Ordering::Relaxed), seat.sched.priority.load(Ordering::Relaxed));
+    let nice = i64::from(task.settings.nice.load(Ordering::Relaxed));
+    // As the kernel numbers them: 0 to 98 of real time, 100 to 139 by nice value.
+    let shown = if priority > 0 { 99 - i64::from(priority) } else { 120 + nice };
+    for (name, value) in [
+        ("nr_switches", (used.waits + used.preemptions) as i64),
+        ("nr_voluntary_switches", used.waits as i64),
+        ("nr_involuntary_switches", used.preemptions as i64),
+        ("policy", i64::from(policy)),
+        ("prio", shown),
+    ] {
+        let _ = writeln!(text, "{name:NAME$}:{value:21}");
+    }
+    Ok(())
+}

@@ -151,7 +151,7 @@ static NET: &[Entry] = &[
             fixed!("optmem_max", "131072"),
             fixed!("rmem_default", "212992"),
             fixed!("rmem_max", "212992"),
-            fixed!("somaxconn", "4096"),
+            settable("somaxconn", most_waiting, set_most_waiting),
             fixed!("wmem_default", "212992"),
             fixed!("wmem_max", "212992"),
         ],
@@ -163,10 +163,10 @@ static NET: &[Entry] = &[
             fixed!("igmp_max_msf", "10"),
             fixed!("ip_default_ttl", "64"),
             fixed!("ip_forward", "0"),
-            fixed!("ip_local_port_range", "32768\t60999"),
+            settable("ip_local_port_range", ports, set_ports),
             fixed!("ip_local_reserved_ports", ""),
-            fixed!("ip_nonlocal_bind", "0"),
-            fixed!("ip_unprivileged_port_start", "1024"),
+            settable("ip_nonlocal_bind", nonlocal, set_nonlocal),
+            settable("ip_unprivileged_port_start", first_free, set_first_free),
             fixed!("ping_group_range", "1\t0"),
             fixed!("tcp_available_congestion_control", "cubic reno"),
             fixed!("tcp_congestion_control", "cubic"),
@@ -236,6 +236,57 @@ fn shmmni(subject: &Subject, text: &mut Text) -> Result<()> {
 
 fn set_shmmni(subject: &Subject, word: &[u8]) -> Result<()> {
     subject.kernel.ipc.shm.ids.set_most(parse(word)?)
+}
+
+fn most_waiting(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.net.inet.settings.waiting.get());
+    Ok(())
+}
+
+/// Of listeners from now on.
+fn set_most_waiting(subject: &Subject, word: &[u8]) -> Result<()> {
+    let most: i32 = parse(word)?;
+    let most = u32::try_from(most).map_err(|_| Errno::EINVAL)?;
+    // Sockets that wait at a listener take memory of the kernel's, which is bounded for root too.
+    if most > 1 << 20 {
+        return Err(Errno::EINVAL);
+    }
+    subject.kernel.net.inet.settings.waiting.set(most);
+    subject.kernel.net.unix.waiting.set(most);
+    Ok(())
+}
+
+fn ports(subject: &Subject, text: &mut Text) -> Result<()> {
+    let ports = subject.kernel.net.inet.settings.ports();
+    let _ = writeln!(text, "{}\t{}", ports.start(), ports.end());
+    Ok(())
+}
+
+fn set_ports(subject: &Subject, word: &[u8]) -> Result<()> {
+    let mut words = word.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut next = || words.next().ok_or(Errno::EINVAL).and_then(parse::<u16>);
+    let (first, last) = (next()?, next()?);
+    subject.kernel.net.inet.settings.set_ports(first, last)
+}
+
+fn first_free(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.net.inet.settings.first_free());
+    Ok(())
+}
+
+fn set_first_free(subject: &Subject, word: &[u8]) -> Result<()> {
+    subject.kernel.net.inet.settings.set_first_free(u32::from(parse::<u16>(word)?))
+}
+
+fn nonlocal(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", u8::from(subject.kernel.net.inet.settings.nonlocal.load(Ordering::Relaxed)));
+    Ok(())
+}
+
+fn set_nonlocal(subject: &Subject, word: &[u8]) -> Result<()> {
+    let on: u8 = parse(word)?;
+    subject.kernel.net.inet.settings.nonlocal.store(on != 0, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Seconds.

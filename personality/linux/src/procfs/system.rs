@@ -4,10 +4,9 @@ use core::fmt::Write;
 
 use janua_abi::linux::Result;
 use janua_object::Caller;
-use janua_port::PAGE;
 use janua_port::machine::processors;
 
-use super::{Entry, Kind, Subject, Text, locks, sys};
+use super::{Entry, Kind, Subject, Text, counters, locks, memstat, sys};
 use crate::load;
 use crate::x86::cpuinfo::cpuinfo;
 
@@ -18,22 +17,30 @@ pub static ENTRIES: &[Entry] = &[
     Entry::new("net", 0o777, Kind::Name(own_net)),
     sys::dir("sys", sys::ENTRIES),
     Entry::dir("sysvipc", SYSVIPC),
+    Entry::dir("pressure", counters::PRESSURE),
+    Entry::dir("tty", TTY),
+    Entry::text("buddyinfo", memstat::buddyinfo),
     Entry::text("cgroups", cgroups),
     Entry::text("cmdline", cmdline),
     Entry::text("cpuinfo", cpuinfo),
     Entry::text("devices", devices),
     Entry::text("diskstats", diskstats),
+    Entry::text("execdomains", execdomains),
     Entry::text("filesystems", filesystems),
+    Entry::text("interrupts", counters::interrupts),
     Entry::text("loadavg", loadavg),
     Entry::text("locks", locks::locks),
-    Entry::text("meminfo", meminfo),
+    Entry::text("meminfo", memstat::meminfo),
     Entry::text("misc", misc),
+    Entry::text("modules", modules),
     Entry::text("partitions", partitions),
+    Entry::text("softirqs", counters::softirqs),
     Entry::text("stat", stat),
     Entry::text("swaps", swaps),
     Entry::text("uptime", uptime),
     Entry::text("version", version),
-    Entry::text("vmstat", vmstat),
+    Entry::text("vmstat", memstat::vmstat),
+    Entry::text("zoneinfo", memstat::zoneinfo),
 ];
 
 fn own(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
@@ -68,6 +75,31 @@ fn misc(_: &Subject, _: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// There are no loadable modules.
+fn modules(_: &Subject, _: &mut Text) -> Result<()> {
+    Ok(())
+}
+
+/// The one execution domain: programs of Linux'.
+fn execdomains(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"0-0\tLinux           \t[kernel]\n");
+    Ok(())
+}
+
+static TTY: &[Entry] = &[Entry::text("drivers", tty_drivers)];
+
+/// Names and numbers of terminals: ps(1) names a process' terminal by them.
+fn tty_drivers(_: &Subject, text: &mut Text) -> Result<()> {
+    for (name, path, numbers, kind) in [
+        ("/dev/tty", "/dev/tty", "  5       0", "system:/dev/tty"),
+        ("/dev/ptmx", "/dev/ptmx", "  5       2", "system"),
+        ("pty_slave", "/dev/pts", "136 0-1048575", "pty:slave"),
+    ] {
+        let _ = writeln!(text, "{name:20} {path:13} {numbers} {kind}");
+    }
+    Ok(())
+}
+
 fn devices(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n");
     Ok(())
@@ -94,40 +126,6 @@ fn loadavg(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-fn meminfo(subject: &Subject, text: &mut Text) -> Result<()> {
-    let memory = subject.kernel.machine.memory();
-    let (total, free) = (memory.total / 1024, memory.free / 1024);
-    for (name, value) in [
-        ("MemTotal", total),
-        ("MemFree", free),
-        ("MemAvailable", memory.available / 1024),
-        ("Buffers", 0),
-        ("Cached", 0),
-        ("SwapCached", 0),
-        ("Active", 0),
-        ("Inactive", 0),
-        ("SwapTotal", 0),
-        ("SwapFree", 0),
-        ("Dirty", 0),
-        ("Writeback", 0),
-        ("AnonPages", total.saturating_sub(free)),
-        ("Mapped", 0),
-        ("Shmem", 0),
-        ("Slab", 0),
-        ("CommitLimit", total),
-        ("Committed_AS", 0),
-        ("VmallocTotal", 34_359_738_367),
-        ("HugePages_Total", 0),
-        ("HugePages_Free", 0),
-        ("Hugepagesize", 2048),
-    ] {
-        let column = alloc::format!("{name}:");
-        let unit = if name.starts_with("HugePages") { "" } else { " kB" };
-        let _ = writeln!(text, "{column:16}{value:8}{unit}");
-    }
-    Ok(())
-}
-
 fn partitions(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"major minor  #blocks  name\n\n");
     Ok(())
@@ -135,18 +133,6 @@ fn partitions(_: &Subject, text: &mut Text) -> Result<()> {
 
 /// There are no block devices.
 fn diskstats(_: &Subject, _: &mut Text) -> Result<()> {
-    Ok(())
-}
-
-/// What is counted, and the traffic with disks and swap space, of which there is none.
-fn vmstat(subject: &Subject, text: &mut Text) -> Result<()> {
-    let memory = subject.kernel.machine.memory();
-    let used = load::used(&subject.kernel);
-    let _ = writeln!(text, "nr_free_pages {}", memory.free / PAGE as u64);
-    for name in ["pgpgin", "pgpgout", "pswpin", "pswpout"] {
-        let _ = writeln!(text, "{name} 0");
-    }
-    let _ = writeln!(text, "pgfault {}\npgmajfault {}", used.minor_faults + used.major_faults, used.major_faults);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use janua_abi::linux::Errno;
 use janua_abi::linux::ptrace::{EVENTMSG_SYSCALL_ENTRY, EVENTMSG_SYSCALL_EXIT, event as number, option};
 use janua_abi::linux::signal::{SIGTRAP, SigInfo, si};
 use janua_kernel::Before;
-use janua_kernel::thread::work;
+use janua_kernel::thread::{watch, work};
 use janua_port::Frame;
 
 use super::debug::{DebugRegisters, Watch};
@@ -192,7 +192,7 @@ fn go_on(thread: &Thread, frame: &mut Frame, how: How) {
     let steps = how.steps() || watch.is_some();
     thread.trace.own.lock().watch = watch;
     if let Some(seat) = thread.seat() {
-        seat.watch_calls(how != How::Run || steps);
+        seat.watch_calls(watch::TRACE, how != How::Run || steps);
     }
     if steps {
         step(thread, frame);
@@ -278,7 +278,9 @@ pub fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {
             Before::Wait
         }
         None => {
-            go_on(thread, frame, How::Run);
+            if thread.is_watched_for(watch::TRACE) {
+                go_on(thread, frame, How::Run);
+            }
             Before::Make
         }
     }
@@ -497,6 +499,6 @@ pub async fn event(thread: &Thread, event: u32, message: u64) {
 fn call_goes_on(thread: &Thread) {
     let how = thread.trace.tracee().map_or(How::Run, |tracee| tracee.state.lock().how);
     if let Some(seat) = thread.seat() {
-        seat.watch_calls(how != How::Run || thread.trace.own.lock().watch.is_some());
+        seat.watch_calls(watch::TRACE, how != How::Run || thread.trace.own.lock().watch.is_some());
     }
 }

@@ -42,6 +42,7 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         if flags & work::LOOK != 0 {
             thread.clear_work(work::LOOK);
             crate::time::cpu::own(thread);
+            crate::task::io::begin(thread);
         }
         if flags & work::TASK != 0 {
             crate::uring::errands(thread);

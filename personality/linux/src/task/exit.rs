@@ -116,6 +116,7 @@ pub fn end_thread(thread: &Thread) {
             last.interrupt(0);
         }
         task.usage.threads.add(used);
+        task.usage.io.add(&thread.io);
         *task.last_comm.lock() = thread.comm();
         *task.last_cred.write() = Some(thread.cred());
         if thread.tid() == task.pid || group.threads.is_empty() {

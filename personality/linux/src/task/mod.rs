@@ -3,6 +3,7 @@
 pub mod access;
 pub mod clone;
 pub mod exit;
+pub mod io;
 pub mod pidfd;
 mod pidinfo;
 pub mod session;

@@ -101,7 +101,7 @@ with_generic! {
     52 shared::umount2;
     53 lock() => missing, home, Missing("removed from Linux");
     54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, fs, Full;
-    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
+    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("F_NOTIFY ends with the last descriptor of a description, write hints are refused");
     56 mpx() => missing, home, Missing("removed from Linux");
     57 shared::setpgid;
     58 ulimit() => missing, home, Missing("removed from Linux");
@@ -267,7 +267,7 @@ with_generic! {
     218 shared::mincore;
     219 shared::madvise;
     220 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64_compat, fs, Full;
-    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
+    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("F_NOTIFY ends with the last descriptor of a description, write hints are refused");
     222 unassigned() => missing, home, Missing("not a number of this interface");
     223 unassigned() => missing, home, Missing("not a number of this interface");
     224 shared::gettid;
