@@ -38,6 +38,7 @@ pub mod usage;
 pub mod user;
 pub mod vdso;
 pub mod wall;
+mod window;
 
 pub use boot::{BootInfo, Control};
 pub use machine::LinuxMachine;

@@ -72,6 +72,7 @@ const TESTS: &[Test] = &[
     ("sandbox/host_network", host_network),
     ("sandbox/settings", settings),
     ("sandbox/ring", ring::ring),
+    ("sandbox/ring_memory", ring::memory),
     ("sandbox/modules_move", modules::moves),
     ("sandbox/modules_serve_rings", modules::served),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
