@@ -25,6 +25,7 @@ pub mod thread;
 pub mod tiles;
 pub mod trace;
 pub mod user;
+pub mod view;
 pub mod wait;
 
 pub use iobuf::{ReadBuf, WriteBuf};

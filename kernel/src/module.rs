@@ -28,7 +28,8 @@ use janua_rt::{AtomicU64, OnceArc};
 use crate::cores::{Core, Cores, processors_for};
 use crate::offload::Offload;
 use crate::place::{Place, Places};
-use crate::thread::WakeState;
+use crate::task::Personality;
+use crate::thread::{Thread, WakeState};
 
 /// A thread with its slot, as a module sees it; or a queue, which it looks into.
 pub(crate) trait Remote: Send + Sync {
@@ -381,6 +382,11 @@ impl Modules {
     /// The module for the queues and chores of a thread; `None` where there are no modules.
     pub(crate) fn for_queues_of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
         self.started.get()?.of(Place::Fs, thread)
+    }
+
+    /// Whether a module would look into a queue of this thread's ([`Seat::open_queue`](crate::Seat::open_queue)).
+    pub fn look_into_queues_of<P: Personality>(&self, thread: &Thread<P>) -> bool {
+        self.for_queues_of(thread.id()).is_some_and(|module| module.direct)
     }
 
     /// Whether queues take calls of a kind.

@@ -12,6 +12,7 @@ use crate::UserMemory;
 use crate::context::Context;
 use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
+use crate::user::Window;
 
 /// What the host reported about an interruption, as far as gates need it.
 #[derive(Clone, Copy, Debug)]
@@ -329,9 +330,16 @@ pub trait QueueGate: Send + Sync {
 pub trait RingGate: Sync {
     fn id(&self) -> GateId;
     /// A queue in the memory of this thread, which begins at `at` and holds so many submissions and completions. `watched`: a module will look into it
-    /// until there has been nothing for a while ([`QueueGate::rest`]); otherwise it is looked into when user code asks. EINVAL for numbers that are no powers of two, or too large, or an address
-    /// that is no multiple of 64; EFAULT where the memory cannot be written.
-    fn open(&self, context: Arc<dyn Context>, at: usize, entries: (u32, u32), watched: bool) -> Result<Arc<dyn QueueGate>>;
+    /// until there has been nothing for a while ([`QueueGate::rest`]); otherwise it is looked into when user code asks. `window`: where else the kernel reaches the same memory,
+    /// and sooner. EINVAL for numbers that are no powers of two, or too large, or an address that is no multiple of 64; EFAULT where the memory cannot be written.
+    fn open(
+        &self,
+        context: Arc<dyn Context>,
+        at: usize,
+        entries: (u32, u32),
+        watched: bool,
+        window: Option<Arc<dyn Window>>,
+    ) -> Result<Arc<dyn QueueGate>>;
 }
 
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.

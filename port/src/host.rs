@@ -11,6 +11,7 @@ use janua_abi::linux::{Errno, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::MemoryObject;
+use crate::user::Window;
 
 /// A descriptor of the host. Not closed on drop: that is [`OwnedFd`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,6 +128,10 @@ pub trait HostFiles: Host {
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()>;
     /// utimensat(2), not following; `None` leaves a time alone. Nanoseconds since 1970.
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()>;
+    /// [`MemoryObject::window`] of an anonymous file in memory. ENOSYS where the kernel reaches such files otherwise.
+    fn window(&self, _fd: HostFd, _at: u64, _len: usize) -> Result<Arc<dyn Window>> {
+        Err(Errno::ENOSYS)
+    }
     /// fgetxattr(2): the length; with an empty `out` that of the value.
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize>;
     /// getxattrat(2), not following: the same of a file by its name in a directory. ENOSYS where the host has no such call.
@@ -154,17 +159,19 @@ pub struct OwnedFd {
     fd: HostFd,
     /// [`HostFiles::reads_copy`], as far as it is known.
     copies: AtomicBool,
+    /// It is in memory, and has no name: nobody else has it open.
+    anonymous: bool,
 }
 
 impl OwnedFd {
     /// Of an anonymous file in memory.
     pub fn new(host: &'static dyn HostFiles, fd: HostFd) -> Arc<OwnedFd> {
-        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true) })
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true), anonymous: true })
     }
 
     /// Of a file of which nothing is known.
     pub fn of_file(host: &'static dyn HostFiles, fd: HostFd) -> Arc<OwnedFd> {
-        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false) })
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false), anonymous: false })
     }
 
     /// It is now known whether reads of the file copy.
@@ -219,6 +226,11 @@ impl MemoryObject for OwnedFd {
 
     fn resident(&self) -> u64 {
         self.host.stat(self.fd).map_or(0, |stat| stat.blocks * 512)
+    }
+
+    fn window(&self, at: u64, len: usize) -> Result<Arc<dyn Window>> {
+        // A touch of another file could take as long as its disk does.
+        if self.anonymous { self.host.window(self.fd, at, len) } else { Err(Errno::ENOSYS) }
     }
 
     fn host_file(&self) -> Option<&OwnedFd> {

@@ -1,6 +1,6 @@
 //! Memory objects: what is behind mappings that several have, or that a file shares with those who read and write it.
 
-use alloc::sync::Weak;
+use alloc::sync::{Arc, Weak};
 use core::any::Any;
 use core::fmt;
 use core::ops::Range;
@@ -8,6 +8,7 @@ use core::ops::Range;
 use janua_abi::linux::{Errno, Result};
 
 use crate::host::OwnedFd;
+use crate::user::Window;
 
 /// Memory with a length, in bytes, that is mapped ([`crate::Backing::Object`]), read and written: anonymous, as [`crate::Machine::memory_object`] makes
 /// it, or a file of the host's ([`OwnedFd`]). Bytes nobody has written are holes, which read as zero. It lives as long as somebody has it or maps it.
@@ -32,6 +33,12 @@ pub trait MemoryObject: Any + Send + Sync {
     /// Pages of an object with a [`Fill`] that shared mappings may have stored into since this was last asked, in runs. What is
     /// read of them from now on includes all such stores but those that the next call reports. ENOSYS as [`MemoryObject::set_fill`].
     fn take_stored(&self, _each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    /// Shows `len` bytes from `at` on, both page aligned, to the kernel where the caller runs, until the window is dropped: for who looks at memory that it shares
+    /// with a program again and again. EXDEV where the caller cannot have one, though another thread of the kernel's can; ENOSYS where memory is reached without, or
+    /// as well by [`MemoryObject::read`]; ENOMEM.
+    fn window(&self, _at: u64, _len: usize) -> Result<Arc<dyn Window>> {
         Err(Errno::ENOSYS)
     }
     /// The host's file that it is, if it is one.

@@ -56,6 +56,13 @@ pub trait UserMemory: Send + Sync {
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault>;
 }
 
+/// A range of memory that the kernel shares with programs, wherever those have it ([`crate::MemoryObject::window`]).
+pub trait Window: Send + Sync {
+    /// It, at addresses from 0 on, if it can be reached where the caller runs. What is written there programs read whenever they like, and the other way round: as with
+    /// all user memory nothing that is read twice need be the same.
+    fn here(&self) -> Option<&dyn UserMemory>;
+}
+
 /// The memory of a thread that has none: all of it faults.
 pub struct NoMemory;
 

@@ -20,21 +20,21 @@ int janua_ring_open(struct janua_ring *ring, unsigned calls, unsigned under_way)
 	if (calls == 0 || calls & (calls - 1) || calls > 1 << 14)
 		return -EINVAL;
 	ring->call_count = calls, ring->end_count = 2 * calls;
-	ring->head = mmap(0, ring_bytes(ring), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ring->head == MAP_FAILED)
+	/* The kernel maps the memory: what it does by a module is sooner then than in memory of the program's own. */
+	long opened = syscall(JANUA_RING_OPEN, 0, calls, 2 * calls, under_way);
+	if (opened == -1 && errno != ENOSYS)
 		return -errno;
+	ring->alone = opened == -1;
+	ring->watched = !ring->alone && opened & 1;
+	ring->head = (void *)(opened & ~1l);
+	if (ring->alone) {
+		ring->head = mmap(0, ring_bytes(ring), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (ring->head == MAP_FAILED)
+			return -errno;
+		ring->head->flags = JANUA_ANNOUNCE;
+	}
 	ring->calls = (void *)(ring->head + 1);
 	ring->ends = (void *)(ring->calls + calls);
-	long opened = syscall(JANUA_RING_OPEN, ring->head, calls, 2 * calls, under_way);
-	if (opened < 0 && errno != ENOSYS) {
-		int error = errno;
-		munmap(ring->head, ring_bytes(ring));
-		return -error;
-	}
-	ring->alone = opened < 0;
-	ring->watched = opened == 1;
-	if (ring->alone)
-		ring->head->flags = JANUA_ANNOUNCE;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 //! A ring of the gate `ring`, as a measured program has it.
 
 use std::cell::UnsafeCell;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::{Skip, sys};
@@ -59,22 +59,14 @@ pub struct Ring {
 impl Ring {
     /// Opens it.
     pub fn open() -> Result<Ring, Skip> {
-        // Memory of its own, all of it at once: neither the heap's state nor a fault for each page is what a ring costs.
-        let (rights, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE);
-        // SAFETY: a new mapping where the kernel likes.
-        let at = unsafe { libc::mmap(ptr::null_mut(), size_of::<Memory>(), rights, flags, -1, 0) };
-        let Some(memory) = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED) else {
-            return Err(Skip::last("mmap of a ring"));
-        };
-        let mut ring = Ring { memory, filled: 0, reaped: 0, is_watched: false };
-        // SAFETY: memory for a ring of this size, which stays until it is closed in `drop`.
-        let opened = unsafe { sys::call::<OPEN>([at as usize, ENTRIES, ENTRIES, UNDER_WAY, 0, 0]) };
+        // In memory that the kernel maps, all of it at once: neither the heap's state nor a fault for each page is what a ring costs.
+        // SAFETY: no memory of the program's is named.
+        let opened = unsafe { sys::call::<OPEN>([0, ENTRIES, ENTRIES, UNDER_WAY, 0, 0]) };
         if opened < 0 {
             return Err(Skip::call("ring_open", -opened));
         }
-        ring.is_watched = opened == 1;
-        Ok(ring)
+        let memory = NonNull::new((opened & !1) as *mut Memory).ok_or(Skip("a ring at 0".into()))?;
+        Ok(Ring { memory, filled: 0, reaped: 0, is_watched: opened & 1 != 0 })
     }
 
     #[inline]

@@ -9,7 +9,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_abi::ring::{self, ANNOUNCE, at};
 use janua_port::gate::{Completion, Submission};
-use janua_port::{Context, GateId, QueueGate, RingGate};
+use janua_port::user::Window;
+use janua_port::{Context, Fault, GateId, QueueGate, RingGate, UserMemory};
 use zerocopy::IntoBytes;
 
 /// The gate.
@@ -20,7 +21,14 @@ impl RingGate for Rings {
         GateId::Ring
     }
 
-    fn open(&self, context: Arc<dyn Context>, at: usize, entries: (u32, u32), watched: bool) -> Result<Arc<dyn QueueGate>> {
+    fn open(
+        &self,
+        context: Arc<dyn Context>,
+        at: usize,
+        entries: (u32, u32),
+        watched: bool,
+        window: Option<Arc<dyn Window>>,
+    ) -> Result<Arc<dyn QueueGate>> {
         let fits = |count: u32| count.is_power_of_two() && count <= ring::MOST;
         if !fits(entries.0) || !fits(entries.1) || !at.is_multiple_of(64) {
             return Err(Errno::EINVAL);
@@ -32,6 +40,7 @@ impl RingGate for Rings {
         let made = Ring {
             context,
             at,
+            window,
             submissions: entries.0,
             completions: entries.1,
             submitted: AtomicU32::new(0),
@@ -58,6 +67,8 @@ const _: () = assert!(at::REAPED == THEIRS + 4 && at::TAKEN == OURS + 8);
 struct Ring {
     context: Arc<dyn Context>,
     at: usize,
+    /// The same memory for a module that runs elsewhere.
+    window: Option<Arc<dyn Window>>,
     submissions: u32,
     completions: u32,
     /// The program's count at the last look, and the kernel's own.
@@ -78,10 +89,31 @@ fn get(count: &AtomicU32) -> u32 {
 }
 
 impl Ring {
+    /// Its memory, and where in that it begins.
+    #[inline]
+    fn memory(&self) -> (&dyn UserMemory, usize) {
+        match self.window.as_ref().and_then(|window| window.here()) {
+            Some(memory) => (memory, 0),
+            None => (self.context.memory(), self.at),
+        }
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, out: &mut [u8]) -> core::result::Result<(), Fault> {
+        let (memory, at) = self.memory();
+        memory.copy_in(out, at + offset)
+    }
+
+    #[inline]
+    fn write(&self, offset: usize, data: &[u8]) -> core::result::Result<(), Fault> {
+        let (memory, at) = self.memory();
+        memory.copy_out(at + offset, data)
+    }
+
     /// Stores one of the kernel's words, in one step: after what was written before.
     fn store(&self, offset: usize, value: u32) {
         // A program without the memory has no use for the word.
-        let _ = self.context.memory().copy_out(self.at + offset, u64::from(value).as_bytes());
+        let _ = self.write(offset, u64::from(value).as_bytes());
     }
 
     /// Submissions that waited to be taken at the last look: none if that is a number which cannot be.
@@ -135,7 +167,7 @@ impl QueueGate for Ring {
     #[inline]
     fn look(&self) -> usize {
         let mut theirs = [0_u32; 2];
-        if self.context.memory().copy_in(theirs.as_mut_bytes(), self.at + THEIRS).is_ok() {
+        if self.read(THEIRS, theirs.as_mut_bytes()).is_ok() {
             self.submitted.store(theirs[0], Ordering::Relaxed);
             self.reaped.store(theirs[1], Ordering::Relaxed);
         }
@@ -150,8 +182,8 @@ impl QueueGate for Ring {
         if count == 0 {
             return 0;
         }
-        let at = self.at + at::ENTRIES + first as usize * size_of::<ring::Submission>();
-        if self.context.memory().copy_in(into[..count].as_mut_bytes(), at).is_err() {
+        let offset = at::ENTRIES + first as usize * size_of::<ring::Submission>();
+        if self.read(offset, into[..count].as_mut_bytes()).is_err() {
             return 0;
         }
         self.taken.store(taken.wrapping_add(count as u32), Ordering::Relaxed);
@@ -164,15 +196,15 @@ impl QueueGate for Ring {
 
     fn complete_some(&self, completions: &[ring::Completion]) -> usize {
         let count = (self.room() as usize).min(completions.len());
-        let start = self.at + ring::bytes(self.submissions, 0);
+        let start = ring::bytes(self.submissions, 0);
         let first = get(&self.posted);
         let mut done = 0;
         while done < count {
             let place = first.wrapping_add(done as u32) & (self.completions - 1);
             let next = (count - done).min((self.completions - place) as usize);
-            let at = start + place as usize * size_of::<ring::Completion>();
+            let offset = start + place as usize * size_of::<ring::Completion>();
             // Without the memory there is nobody to find it.
-            let _ = self.context.memory().copy_out(at, completions[done..done + next].as_bytes());
+            let _ = self.write(offset, completions[done..done + next].as_bytes());
             done += next;
         }
         if count > 0 {
@@ -188,7 +220,7 @@ impl QueueGate for Ring {
             self.settled.store(true, Ordering::Relaxed);
             // Each in one step, and after what they count, so that who reads them finds it. A program without the memory has no use for them.
             let ours = [u64::from(posted), u64::from(get(&self.taken))];
-            let _ = self.context.memory().copy_out(self.at + OURS, ours.as_bytes());
+            let _ = self.write(OURS, ours.as_bytes());
         }
         posted.wrapping_sub(get(&self.reaped)).min(self.completions) as usize
     }

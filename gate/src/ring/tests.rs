@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::vec::Vec;
 
 use janua_port::machine::{Spawn, ThreadId};
-use janua_port::{Fault, Nanos, Registers, UserMemory};
+use janua_port::{Nanos, Registers};
 
 use super::*;
 
@@ -91,13 +91,13 @@ fn entry(number: u32) -> ring::Submission {
 }
 
 fn open(caller: &Arc<Caller>, entries: (u32, u32), watched: bool) -> Arc<dyn QueueGate> {
-    Rings.open(caller.clone(), AT, entries, watched).unwrap()
+    Rings.open(caller.clone(), AT, entries, watched, None).unwrap()
 }
 
 #[test]
 fn sizes_and_places_are_checked() {
     let caller = Caller::new(4096);
-    let refused = |at, entries| Rings.open(caller.clone(), at, entries, false).err();
+    let refused = |at, entries| Rings.open(caller.clone(), at, entries, false, None).err();
     assert_eq!(refused(AT, (3, 8)), Some(Errno::EINVAL));
     assert_eq!(refused(AT, (8, 0)), Some(Errno::EINVAL));
     assert_eq!(refused(AT, (2 * ring::MOST, 8)), Some(Errno::EINVAL));
@@ -214,4 +214,53 @@ fn memory_that_goes_is_nothing_submitted() {
     caller.0.lock().unwrap().clear();
     assert_eq!(gate.unreaped(), 0);
     assert!(gate.complete(Completion { tag: 1, result: 0 }), "it is lost");
+}
+
+/// The same memory from elsewhere, at addresses from 0 on, while the caller is where it can be had.
+struct Elsewhere(Arc<Caller>, AtomicBool);
+
+impl UserMemory for Elsewhere {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        self.0.is_user(AT + addr, len)
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        self.0.copy_in_partial(dst, AT + src)
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        self.0.copy_out_partial(AT + dst, src)
+    }
+    fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        self.0.load_u32(AT + addr)
+    }
+    fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> core::result::Result<u32, Fault> {
+        Err(Fault)
+    }
+}
+
+impl Window for Elsewhere {
+    fn here(&self) -> Option<&dyn UserMemory> {
+        if self.1.load(Ordering::Relaxed) { Some(self) } else { None }
+    }
+}
+
+#[test]
+fn a_window_is_used_where_there_is_one() {
+    let (programs, shared) = (Caller::new(4096), Caller::new(4096));
+    let window = Arc::new(Elsewhere(shared.clone(), AtomicBool::new(true)));
+    let gate = Rings.open(programs.clone(), AT, (8, 8), true, Some(window.clone())).unwrap();
+    shared.submit(0, 8, entry(5));
+    shared.count(at::SUBMITTED, 1);
+    assert_eq!(gate.take(), Some(Submission::of(&entry(5))));
+    assert!(gate.complete(Completion { tag: 5, result: 9 }));
+    assert_eq!((shared.word(at::TAKEN), shared.word(at::POSTED), shared.word(ring::bytes(8, 0) + 8)), (1, 1, 9));
+    assert_eq!((programs.word(at::TAKEN), programs.word(at::POSTED)), (0, 0));
+    // By a thread that does not have it.
+    window.1.store(false, Ordering::Relaxed);
+    programs.submit(1, 8, entry(6));
+    programs.count(at::SUBMITTED, 2);
+    assert_eq!(gate.take(), Some(Submission::of(&entry(6))));
+    // One of another size than the ring's memory ends the access, not the kernel.
+    window.1.store(true, Ordering::Relaxed);
+    shared.0.lock().unwrap().clear();
+    assert_eq!(gate.take(), None);
 }

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE};
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::view::View;
 use janua_port::{Backing, Machine, MemoryObject};
 use janua_rt::Mutex;
 
@@ -140,6 +141,11 @@ impl Piece {
     /// The object it is a part of, and where in it it begins.
     pub fn contents(&self) -> (&dyn MemoryObject, u64) {
         (&*self.object, self.base)
+    }
+
+    /// All of it, as the kernel looks at it.
+    pub fn view(&self) -> View {
+        View::new(self.object.clone(), self.base, self.size as usize)
     }
 
     /// Bytes of it in memory.

@@ -10,12 +10,13 @@ use janua_abi::linux::stat::{OpenHow, Statx, StatxTime, UTIME_OMIT, at, device};
 use janua_abi::linux::time::TimeSpec;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{END, HostReady, HostStat, SocketCall};
+use janua_port::user::Window;
 use janua_port::{Host, HostFd, HostFiles, HostSockets, OwnedFd, PAGE, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
 use crate::user::HostedUser;
-use crate::{copying, descriptors, machine};
+use crate::{copying, descriptors, machine, window};
 
 /// The host the sandbox runs on.
 pub struct LinuxHost;
@@ -439,6 +440,10 @@ impl HostFiles for LinuxHost {
         name_text.set(name)?;
         // SAFETY: the name is ours.
         unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name_text.addr(), 0, 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn window(&self, fd: HostFd, at: u64, len: usize) -> Result<Arc<dyn Window>> {
+        window::open(fd, at, len)
     }
 }
 

@@ -40,6 +40,7 @@ pub mod usage;
 pub mod user;
 pub mod vdso;
 pub mod wall;
+mod window;
 
 pub use boot::{BootInfo, Control};
 pub use machine::LinuxMachine;

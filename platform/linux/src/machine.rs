@@ -22,7 +22,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall};
+use crate::{boot, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall, window};
 
 /// Most processors that a set of them has room for.
 const PROCESSORS: usize = 8192;
@@ -165,6 +165,7 @@ impl LinuxMachine {
             let deadline = serve();
             let look = text::look();
             heap::give_back();
+            window::close_left();
             if word.load(Ordering::SeqCst) == 0 {
                 spawn::park(word, 0, deadline.into_iter().chain(look).min());
             }

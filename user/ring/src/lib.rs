@@ -15,13 +15,9 @@
 //! ```
 #![no_std]
 
-extern crate alloc;
-
-use alloc::boxed::Box;
 use core::arch::asm;
-use core::cell::UnsafeCell;
 use core::marker::PhantomData;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use janua_abi::ring::{self, ANNOUNCE, at};
@@ -30,6 +26,8 @@ pub use janua_abi::ring::{CANCEL, Completion, Submission as Call, flags};
 const OPEN: usize = 400;
 const CLOSE: usize = 401;
 const WAIT: usize = 402;
+/// munmap(2).
+const UNMAP: usize = 11;
 
 /// The number of an error (errno(3)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +49,10 @@ unsafe fn call(number: usize, [a, b, c, d]: [usize; 4]) -> Result<usize, Error> 
     if result < 0 { Err(Error(-result as i32)) } else { Ok(result as usize) }
 }
 
-#[repr(align(64))]
-struct Line(#[expect(dead_code, reason = "memory, reached by address")] UnsafeCell<[u8; 64]>);
-
 /// The calling thread's ring, which it alone uses.
 pub struct Ring {
-    memory: Box<[Line]>,
+    /// Mapped by the kernel, of [`Ring::bytes`].
+    memory: NonNull<u8>,
     submissions: u32,
     completions: u32,
     /// Places given out, and completions taken.
@@ -75,12 +71,19 @@ impl Ring {
             return Err(Error(EINVAL));
         }
         let completions = 2 * submissions;
-        let lines = ring::bytes(submissions, completions).div_ceil(64);
-        let memory: Box<[Line]> = (0..lines).map(|_| Line(UnsafeCell::new([0; 64]))).collect();
-        let words = [memory.as_ptr().addr(), submissions as usize, completions as usize, under_way as usize];
-        // SAFETY: memory for a ring of this size, which lives until it is closed (Drop).
-        let watched = unsafe { call(OPEN, words)? } == 1;
-        Ok(Ring { memory, submissions, completions, filled: 0, reaped: 0, watched, _of_this_thread: PhantomData })
+        let words = [0, submissions as usize, completions as usize, under_way as usize];
+        // SAFETY: no memory of the program's is named: the kernel maps some, which stays until it is unmapped (Drop).
+        let opened = unsafe { call(OPEN, words)? };
+        let memory = NonNull::new((opened & !1) as *mut u8).ok_or(Error(EINVAL))?;
+        Ok(Ring {
+            memory,
+            submissions,
+            completions,
+            filled: 0,
+            reaped: 0,
+            watched: opened & 1 != 0,
+            _of_this_thread: PhantomData,
+        })
     }
 
     /// Whether a module of the kernel's looks into it, so that calls are made while the program goes on.
@@ -88,19 +91,23 @@ impl Ring {
         self.watched
     }
 
+    fn bytes(&self) -> usize {
+        ring::bytes(self.submissions, self.completions)
+    }
+
     fn place(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset < self.memory.len() * 64);
+        debug_assert!(offset < self.bytes());
         // SAFETY: within the memory.
-        unsafe { self.memory.as_ptr().cast::<u8>().cast_mut().add(offset) }
+        unsafe { self.memory.as_ptr().add(offset) }
     }
 
     fn count(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: a word of the program's, aligned, in cells; the kernel reads it whole.
+        // SAFETY: a word of the program's, aligned; the kernel reads it whole.
         unsafe { &*self.place(offset).cast() }
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a word of the kernel's, aligned, in cells; the kernel writes it whole.
+        // SAFETY: a word of the kernel's, aligned; the kernel writes it whole.
         unsafe { &*self.place(offset).cast() }
     }
 
@@ -179,5 +186,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: when it returns the kernel uses the memory no more, nor that of calls under way.
         let _ = unsafe { call(CLOSE, [0; 4]) };
+        // SAFETY: mapped when it was opened, and nobody uses it any more.
+        let _ = unsafe { call(UNMAP, [self.memory.as_ptr().addr(), self.bytes(), 0, 0]) };
     }
 }

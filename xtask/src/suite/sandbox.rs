@@ -73,6 +73,7 @@ const TESTS: &[Test] = &[
     ("sandbox/host_network", host_network),
     ("sandbox/settings", settings),
     ("sandbox/ring", ring::ring),
+    ("sandbox/ring_memory", ring::memory),
     ("sandbox/modules_move", modules::moves),
     ("sandbox/modules_serve_rings", modules::served),
     ("sandbox/workers_write_back", modules::written_back),

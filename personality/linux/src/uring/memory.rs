@@ -1,14 +1,16 @@
 //! The memory that a ring shares with programs.
 //!
-//! The kernel reads and writes it where the calling process has it mapped, if that is in place, and through the memory object it is a part of
-//! otherwise. Where it is mapped is looked up each time: a program may have put something else there.
+//! The kernel reads and writes it where the calling process has it mapped, if that is in place; who looks into it for the program, by a window
+//! of its own; and through the memory object it is a part of otherwise. Where it is mapped is looked up each time: a program may have put something else there.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::view::View;
 use janua_object::sysv::memory::Piece;
 use janua_object::{File, OpenFile};
+use janua_port::user::Window;
 use janua_port::{Backing, PAGE, UserMemory};
 
 use crate::Thread;
@@ -34,12 +36,15 @@ pub struct Shared {
     places: [AtomicUsize; 2],
     /// Words that the kernel writes have eight bytes for themselves, which can be written in one step from anywhere.
     wide: bool,
+    /// All of it, for who looks into it again and again.
+    view: Option<View>,
 }
 
 impl Shared {
-    /// Memory of two regions of so many bytes, both multiples of the page size, mapped at these offsets.
-    pub fn new(piece: Arc<Piece>, lens: [usize; 2], offsets: [u64; 2], wide: bool) -> Shared {
+    /// Memory of two regions of so many bytes, both multiples of the page size, mapped at these offsets. `watched`: the kernel looks into it by itself.
+    pub fn new(piece: Arc<Piece>, lens: [usize; 2], offsets: [u64; 2], wide: bool, watched: bool) -> Shared {
         Shared {
+            view: watched.then(|| piece.view()),
             piece,
             first: lens[0],
             len: lens[0] + lens[1],
@@ -92,22 +97,29 @@ impl Shared {
 
     /// The same for who is no thread of a program's.
     pub fn from_anywhere(&self) -> Access<'_> {
-        Access { shared: self, user: None, at: [0; 2] }
+        let window = self.view.as_ref().and_then(|view| view.here());
+        Access { shared: self, window, user: None, at: [0; 2] }
     }
 }
 
 /// The memory as somebody reaches it.
 pub struct Access<'a> {
     shared: &'a Shared,
+    /// All of it at addresses from 0 on, where there is such a window.
+    window: Option<&'a dyn UserMemory>,
     user: Option<&'a dyn UserMemory>,
     /// Where each region is in that one's memory; 0 for nowhere.
     at: [usize; 2],
 }
 
 impl Access<'_> {
+    /// Where it can be reached in place.
     fn place(&self, region: Region, offset: usize) -> Option<(&dyn UserMemory, usize)> {
         let at = self.at[region as usize];
-        Some((self.user.filter(|_| at != 0)?, at + offset))
+        match self.user.filter(|_| at != 0) {
+            Some(user) => Some((user, at + offset)),
+            None => Some((self.window?, self.shared.range(region).0 + offset)),
+        }
     }
 
     fn object(&self, region: Region, offset: usize) -> (&dyn janua_port::MemoryObject, u64) {

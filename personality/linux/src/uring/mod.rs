@@ -49,7 +49,7 @@ use poller::Poller;
 /// What a kernel has for all rings.
 pub struct Rings {
     /// Where their memory comes from.
-    pool: Arc<Pool>,
+    pub pool: Arc<Pool>,
     poller: Arc<Poller>,
     /// Events that the contexts of io_setup(2) may have in all, as they were asked for.
     aio: Arc<AtomicU32>,

@@ -106,7 +106,7 @@ pub fn make(thread: &Thread, shape: Shape, lens: [usize; 2], offsets: [u64; 2], 
     };
     let piece = thread.kernel.rings.pool.piece(bytes as u64, 0o600, &cred)?;
     piece.reserve()?;
-    let shared = Shared::new(piece, lens, offsets, wide);
+    let shared = Shared::new(piece, lens, offsets, wide, shape.has(setup::SQPOLL));
     Ok(Ring::new(shape, shared, thread.machine().clock(), charge))
 }
 
