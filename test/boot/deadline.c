@@ -58,11 +58,11 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Where one has just left, its time is free when its period is over. */
+/* Where one has just left, its time is free when its period is over; one that had not begun leaves it when it would have begun. */
 static int promise_soon(pid_t pid, int budget, int period)
 {
 	int error = EBUSY;
-	for (int i = 0; i < 100 && error == EBUSY; i++) {
+	for (int i = 0; i < 500 && error == EBUSY; i++) {
 		error = promise(pid, budget, period);
 		if (error == EBUSY)
 			usleep(20000);
