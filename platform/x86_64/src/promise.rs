@@ -139,6 +139,15 @@ fn count_anew(thread: &Arc<Thread>, old: Option<Promise>) {
     }
 }
 
+/// The running thread ends: its time is others' from now on, and not only when its core has left its stack, on which it may be idle for long.
+pub fn leave(thread: &Arc<Thread>) {
+    if thread.promise.get().is_some() {
+        let _one = CHANGES.lock();
+        let old = thread.promise.replace(None);
+        count_anew(thread, old);
+    }
+}
+
 /// A thread has ended, and no core is on its stack.
 pub fn end(thread: &Thread) {
     if let Some(promise) = thread.promise.replace(None)

@@ -498,6 +498,7 @@ pub fn end() -> ! {
     {
         let thread = current();
         thread.ended.store(true, Ordering::Relaxed);
+        promise::leave(&thread);
         thread::forget(&thread);
         let space = thread.space.lock().take();
         if let Some(space) = &space {
