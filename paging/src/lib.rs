@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod capability;
 pub mod format;
 pub mod frames;
 pub mod object;

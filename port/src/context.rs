@@ -7,7 +7,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
 
 use crate::guest::Plain;
-use crate::machine::{Residency, Scheduled, Spawn, ThreadId, Usage};
+use crate::machine::{Demand, Residency, Scheduled, Spawn, ThreadId, Usage};
 use crate::{Nanos, UserMemory};
 
 /// One guest thread, as far as the machine carries it.
@@ -38,6 +38,12 @@ pub trait Context: Send + Sync {
     /// Gives it a nice value (-20..=19, setpriority(2)). EACCES or EPERM where the machine refuses it, ENOSYS where it knows no such
     /// thing.
     fn set_nice(&self, _nice: i32) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    /// Promises it so much time in each period from now on, in place of what it was promised before; `None`: nothing any more, it has its nice
+    /// value's share. EBUSY where too much is promised already and EINVAL for a demand that makes no sense, and then nothing has changed;
+    /// ESRCH; ENOSYS where the machine knows no such thing.
+    fn promise(&self, _demand: Option<Demand>) -> Result<()> {
         Err(Errno::ENOSYS)
     }
     /// Names it for who looks from outside: at most 15 bytes, without a zero. For the thread itself.

@@ -122,6 +122,15 @@ pub fn processors(machine: &dyn Machine) -> impl Iterator<Item = usize> {
         .take(machine.cpus())
 }
 
+/// What a real-time thread asks for: so much time, in each period until the deadline, counted from the period's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Its worst-case time, nanoseconds.
+    pub budget: Nanos,
+    pub deadline: Nanos,
+    pub period: Nanos,
+}
+
 /// What threads have used of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -13,6 +13,11 @@ pub trait Park: Send + Sync {
     fn unpark(&self, word: &AtomicU32, count: u32);
     /// Lets other threads have the processor, if any wait for it (sched_yield(2)).
     fn yield_now(&self);
+    /// The same for a program that asks for it; a thread that was promised time ([`crate::Context::promise`]) has done its work for this
+    /// period, and goes on in the next.
+    fn yield_turn(&self) {
+        self.yield_now();
+    }
     /// Spins until `*word != expected`, for at most `limit` nanoseconds, or not at all where the machine has something better to do with the processor.
     fn spin(&self, _word: &AtomicU32, _expected: u32, _limit: Nanos) -> Spun {
         Spun::Unchanged

@@ -7,6 +7,7 @@ extern crate alloc;
 mod archive;
 mod bytes;
 mod calls;
+mod capabilities;
 mod disk;
 mod elf;
 mod l4;
@@ -36,6 +37,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "archive", run: archive::run, rounds: 200_000, longest: 2048 },
     Target { name: "calls", run: calls::run, rounds: 300, longest: 4096 },
+    Target { name: "capabilities", run: capabilities::run, rounds: 3_000, longest: 2048 },
     Target { name: "disk", run: disk::run, rounds: 300, longest: 256 },
     Target { name: "elf", run: elf::run, rounds: 200_000, longest: 1024 },
     Target { name: "l4", run: l4::run, rounds: 200_000, longest: 64 },

@@ -118,4 +118,4 @@ macro_rules! tests {
     };
 }
 
-tests! { archive calls disk elf l4 manifest mappings messages paging polled rings sockets text tiles }
+tests! { archive calls capabilities disk elf l4 manifest mappings messages paging polled rings sockets text tiles }

@@ -1,5 +1,5 @@
 //! Scheduling as programs see it (sched(7)): the machine schedules; policies and priorities are remembered, their rules kept,
-//! and affinity passed on.
+//! and affinity, nice values and deadlines passed on.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -12,7 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_object::Cred;
 use janua_port::PAGE;
-use janua_port::machine::Machine;
+use janua_port::machine::{Demand, Machine};
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -214,7 +214,7 @@ fn may_change(thread: &Thread, target: &Target) -> bool {
 
 /// sched_yield(2).
 pub fn sched_yield(thread: &Thread) {
-    thread.machine().park().yield_now();
+    thread.machine().park().yield_turn();
 }
 
 /// sched_setaffinity(2).
@@ -359,6 +359,24 @@ fn admit(thread: &Thread, target: &Target, deadline: &Deadline) -> Result<()> {
     if promised + deadline.share() > most { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
+/// Has the machine promise a thread what it is to have by its new policy. EBUSY where it has no such time left, ESRCH. A machine that promises nothing
+/// schedules the thread as any other.
+fn promise(thread: &Thread, target: &Target, change: &Change) -> Result<()> {
+    let had = target.sched().plain_policy() == policy::DEADLINE;
+    let demand = (change.policy == policy::DEADLINE).then_some(Demand {
+        budget: change.deadline.runtime,
+        deadline: change.deadline.deadline,
+        period: change.deadline.period,
+    });
+    let Some(seat) = target.seat.as_ref().filter(|_| had || demand.is_some()) else { return Ok(()) };
+    // Another's place in the machine must not be a third one's by then.
+    let _held = if core::ptr::eq::<Thread>(&***seat, thread) { None } else { Some(access::hold_thread(seat)?) };
+    match seat.context().ok_or(Errno::ESRCH)?.promise(demand) {
+        Ok(()) | Err(Errno::ENOSYS) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 fn set(thread: &Thread, target: &Target, change: &Change) -> Result<()> {
     if !priorities(change.policy)?.contains(&change.priority) {
         return Err(Errno::EINVAL);
@@ -378,6 +396,7 @@ fn set(thread: &Thread, target: &Target, change: &Change) -> Result<()> {
     if let Some((_, nice)) = change.fair {
         set_nice(thread, &target.task, nice)?;
     }
+    promise(thread, target, change)?;
     let sched = target.sched();
     let reset = if change.reset { policy::RESET_ON_FORK } else { 0 };
     *sched.deadline.lock() = change.deadline;

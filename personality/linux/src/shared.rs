@@ -215,7 +215,7 @@ shared_calls! {
     getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, home, Full;
     kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, task, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
     finit_module() => missing, home, Missing("the kernel has no loadable modules");
-    sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, task, Partial("deadlines are admitted and remembered, the machine schedules all threads alike; no utilisation clamps");
+    sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, task, Partial("deadlines are promised on bare x86_64, and elsewhere admitted and remembered: the machine schedules all threads alike; no utilisation clamps");
     sched_getattr(pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) => plain sched::sched_getattr, task, Full;
     renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, fs, Full;
     seccomp() => missing, home, Missing("no filters on a guest's own calls yet; prctl says that none is installed");

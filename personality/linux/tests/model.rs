@@ -39,6 +39,8 @@ mod nr {
     pub const FUTEX: usize = 202;
     pub const EXIT_GROUP: usize = 231;
     pub const FALLOCATE: usize = 285;
+    pub const SCHED_SETATTR: usize = 314;
+    pub const SCHED_GETATTR: usize = 315;
     pub const IO_URING_SETUP: usize = 425;
 }
 
@@ -89,6 +91,7 @@ const PIPE: u64 = DATA + 128;
 const WORD: u64 = DATA + 256;
 const BYTE: u64 = DATA + 512;
 const SEEN: u64 = DATA + 1024;
+const ATTR: u64 = DATA + 2048;
 
 impl More for Program {
     fn exit(self, code: u64) -> Program {
@@ -155,6 +158,35 @@ fn a_child_is_waited_for() {
         .sleep(5_000)
         .exit(7);
     ends_with(0, &[("parent", parent)]);
+}
+
+/// Asks for so many milliseconds of each 100 (SCHED_DEADLINE), with these SCHED_FLAG_*; 0: for none any more.
+fn ask_for(program: Program, milliseconds: u64, flags: u64) -> Program {
+    const SIZE: u64 = 48;
+    let (policy, period) = if milliseconds == 0 { (0, 0) } else { (6, 100_000_000) };
+    let words = [SIZE | policy << 32, flags, 0, milliseconds * 1_000_000, period, period];
+    let filled = (0..).zip(words).fold(program, |program, (at, word)| program.store_at(ATTR + 8 * at, word));
+    filled.call(nr::SCHED_SETATTR, &[0, ATTR, 0])
+}
+
+#[test]
+fn the_machine_promises_no_more_time_than_it_has() {
+    const BUSY: i32 = -16;
+    const RESET_ON_FORK: u64 = 1;
+    let parent = ask_for(program(), 91, 0).expect(BUSY, 1);
+    let parent = ask_for(parent, 60, 0).expect(0, 2).store_at(ATTR + 24, 0).call(nr::SCHED_GETATTR, &[0, ATTR, 48, 0]);
+    let parent = parent.expect(0, 3).load_at(ATTR + 24).expect(60_000_000, 4).call(nr::FORK, &[]).expect(-11, 5);
+    // What it has counts no longer when it asks for something else; what is refused leaves it.
+    let parent = ask_for(parent, 91, RESET_ON_FORK).expect(BUSY, 6);
+    let parent = ask_for(parent, 70, RESET_ON_FORK).expect(0, 7).call(nr::FORK, &[]).jump_if(0, "child");
+    let parent = parent.wait(0, 0, 8);
+    let parent = ask_for(parent, 0, 0).expect(0, 9).call(nr::FORK, &[]).jump_if(0, "greedy");
+    // The child has gone with what it was promised, once its thread has ended.
+    let parent = ask_for(parent.wait(0, 0, 10).sleep(50_000), 85, 0).expect(0, 11).exit(0);
+    let child = ask_for(parent.label("child"), 30, 0).expect(BUSY, 12);
+    let child = ask_for(ask_for(child, 15, 0).expect(0, 13), 20, 0).expect(0, 14).exit(0);
+    let whole = ask_for(child.label("greedy"), 85, 0).expect(0, 15).exit(0);
+    ends_with(0, &[("parent", whole)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::ThreadId;
+use janua_port::machine::{Demand, ThreadId};
 use janua_port::{Context, Fault, Nanos, Reach, Registers, Space, Spawn, UserMemory};
 
 use crate::machine::{Carrier, FPU, Model, initial_fpu};
@@ -75,6 +75,9 @@ impl Context for ModelContext {
     }
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         if cpus.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+    fn promise(&self, demand: Option<Demand>) -> Result<()> {
+        self.model.promise(&*self.carrier().ok_or(Errno::ESRCH)?, demand)
     }
     fn cpu(&self, _whole_task: bool) -> Option<Nanos> {
         Some(self.carrier()?.used.load(Ordering::Relaxed))

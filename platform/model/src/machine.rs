@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::gate::pull;
-use janua_port::machine::ThreadId;
-use janua_port::machine::{Fpu, Isa, Memory as Amounts, NewSpace, Outside};
+use janua_port::machine::{Demand, Fpu, Isa, Memory as Amounts, NewSpace, Outside, ThreadId};
 use janua_port::{
     Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
     Trap,
 };
+use janua_rt::rbed::{Kind, Queue, Refused};
 
 use crate::context::ModelContext;
 use crate::files::Files;
@@ -76,6 +76,8 @@ pub(crate) struct Carrier {
     pub fpu: Mutex<Vec<u8>>,
     /// Nanoseconds of turns.
     pub used: AtomicU64,
+    /// What was promised to it. Promises are admitted and taken back as on a machine that keeps them; turns are drawn.
+    promise: Mutex<Option<(usize, Demand)>>,
 }
 
 impl Carrier {
@@ -129,6 +131,16 @@ struct State {
     due: Option<Nanos>,
     outside: Vec<Outside>,
     ended: BTreeMap<Number, u8>,
+    promises: Promises,
+}
+
+/// The promises of the one processor.
+struct Promises(Queue<()>);
+
+impl Default for Promises {
+    fn default() -> Promises {
+        Promises(Queue::new(10_000_000))
+    }
 }
 
 impl State {
@@ -137,10 +149,30 @@ impl State {
         self.current.as_ref().map(|carrier| carrier.kernel).or(self.serving).unwrap_or(self.starting)
     }
 
+    /// Promises a thread something.
+    fn admit(&mut self, carrier: &Carrier, demand: Demand) -> Result<()> {
+        let promise = self.promises.0.admit(Kind::Hard, demand, self.now).map_err(|refused| match refused {
+            Refused::Invalid => Errno::EINVAL,
+            Refused::Full => Errno::EBUSY,
+        })?;
+        *lock(&carrier.promise) = Some((promise, demand));
+        Ok(())
+    }
+
+    /// What was promised to a thread no longer is.
+    fn take_back(&mut self, carrier: &Carrier) {
+        if let Some((promise, _)) = lock(&carrier.promise).take() {
+            self.promises.0.dismiss(promise, self.now);
+        }
+    }
+
     /// A kernel has ended: nothing of it runs any more. The others are not concerned.
     fn end(&mut self, kernel: Number, code: u8) {
         self.ended.insert(kernel, code);
         self.services.remove(&kernel);
+        for carrier in self.threads.values().filter(|carrier| carrier.kernel == kernel).cloned().collect::<Vec<_>>() {
+            self.take_back(&carrier);
+        }
         self.threads.retain(|_, carrier| carrier.kernel != kernel);
         (self.current, self.serving) = (None, None);
     }
@@ -424,11 +456,26 @@ impl Model {
                 Stage::Asleep(deadline)
             }
             Flow::Exit => {
-                lock(&self.state).threads.remove(&carrier.id.0);
+                let mut state = lock(&self.state);
+                state.threads.remove(&carrier.id.0);
+                state.take_back(carrier);
                 return;
             }
         };
         *lock(&carrier.stage) = next;
+    }
+
+    /// [`janua_port::Context::promise`].
+    pub(crate) fn promise(&self, carrier: &Carrier, demand: Option<Demand>) -> Result<()> {
+        let mut state = lock(&self.state);
+        let old = *lock(&carrier.promise);
+        state.take_back(carrier);
+        let Some(demand) = demand else { return Ok(()) };
+        let result = state.admit(carrier, demand);
+        if let Some((_, old)) = old.filter(|_| result.is_err()) {
+            state.admit(carrier, old)?;
+        }
+        result
     }
 
     /// Whether it is this thread's turn.
@@ -482,6 +529,7 @@ impl Model {
             gs: AtomicUsize::new(word(|like| &like.gs)),
             fpu: Mutex::new(like.map_or_else(initial_fpu, |like| lock(&like.fpu).clone())),
             used: AtomicU64::new(0),
+            promise: Mutex::new(None),
         };
         state.threads.insert(id.0, Arc::new(carrier));
         context

@@ -8,14 +8,14 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
 use janua_entry::bare::Save;
-use janua_port::machine::{Residency, ThreadId, Usage};
+use janua_port::machine::{Demand, Residency, ThreadId, Usage};
 use janua_port::user::Reach;
 use janua_port::{Context, Fault, Nanos, Plain, Registers, Space, Spawn, UserMemory};
 
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{compat, core as cores, cpu, fpu, machine, sched};
+use crate::{compat, core as cores, cpu, fpu, machine, promise, sched};
 
 /// A guest thread.
 pub struct BareContext {
@@ -127,6 +127,10 @@ impl Context for BareContext {
     fn set_nice(&self, nice: i32) -> Result<()> {
         self.thread().ok_or(Errno::ESRCH)?.set_nice(nice);
         Ok(())
+    }
+
+    fn promise(&self, demand: Option<Demand>) -> Result<()> {
+        promise::set(&self.thread().ok_or(Errno::ESRCH)?, demand)
     }
 
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {

@@ -26,8 +26,8 @@ use crate::space::{self, BareSpace};
 use crate::thread::{self, Thread};
 use crate::user;
 use crate::{
-    apic, clock, core as cores, cpu, disk, fpu, guard, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
-    unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, fpu, guard, isolation, oom, promise, random, report, sched, serial, shoot, smp,
+    tables, trap, unprotected, vdso,
 };
 
 /// The bare machine; there is one.
@@ -176,6 +176,9 @@ impl Park for Words {
     fn yield_now(&self) {
         sched::yield_now();
     }
+    fn yield_turn(&self) {
+        promise::yield_turn();
+    }
     fn spin(&self, word: &AtomicU32, expected: u32, limit: Nanos) -> Spun {
         sched::spin(word, expected, limit)
     }
@@ -266,7 +269,6 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         (*own).save.landing = (*creator.own.get()).save.landing;
     }
     thread.inherit(&creator, cores::here().turn.clock());
-    thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);
     thread.last.store(cores::here().number, Ordering::Relaxed);
     Ok(begin(thread))
 }

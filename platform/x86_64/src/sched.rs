@@ -15,7 +15,8 @@
 //!
 //! Timers are looked at when they are due, or with slices of a set length ([`Slicing::Ticks`]) at the ends of those alone.
 //!
-//! Lock order: none of these locks is held while another is taken, but for a thread's account with that of a queue, and the heap's.
+//! Lock order: none of these locks is held while another is taken, but for a thread's account with that of a queue, and the heap's; and while
+//! a promise changes ([`promise`]) any of them.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -32,7 +33,7 @@ use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
 use crate::space::BareSpace;
 use crate::thread::{self, NOWHERE, Thread};
-use crate::{apic, clock, cpu, entry, oom, report, shoot, tables};
+use crate::{apic, clock, cpu, entry, oom, promise, report, shoot, tables};
 
 /// How long a thread runs while others are ready, unless it is set.
 pub const SLICE: Nanos = 10_000_000;
@@ -82,10 +83,10 @@ pub struct Turn {
 }
 
 /// The queue of a core.
-struct Ready {
-    queue: Queue<Arc<Thread>>,
+pub struct Ready {
+    pub queue: Queue<Arc<Thread>>,
     /// The [`Thread::serial`] of what it counts as running; 0: nothing.
-    runs: u64,
+    pub runs: u64,
 }
 
 /// Whether a core may run a ready thread now.
@@ -134,7 +135,7 @@ impl Turn {
     }
 
     /// Does something with the queue, at this time.
-    fn queue<R>(&self, act: impl FnOnce(&mut Ready, Nanos) -> R) -> R {
+    pub fn queue<R>(&self, act: impl FnOnce(&mut Ready, Nanos) -> R) -> R {
         let mut ready = self.ready.lock();
         let result = act(&mut ready, clock::now());
         self.clock.store(ready.queue.clock(), Ordering::Relaxed);
@@ -142,7 +143,7 @@ impl Turn {
     }
 
     /// Nanoseconds until the timer is wanted by the thread that runs.
-    fn alarm(&self) -> Option<Nanos> {
+    pub fn alarm(&self) -> Option<Nanos> {
         let now = clock::now();
         let (alone, due) = {
             let Ready { queue, .. } = &*self.ready.lock();
@@ -183,9 +184,9 @@ impl Turn {
     }
 
     /// A thread runs from now on that was taken from nowhere.
-    fn start(&self, thread: &Thread) {
+    fn start(&self, core: &Core, thread: &Thread) {
         self.queue(|ready, now| {
-            ready.queue.start(thread.account_on(0, 0), now);
+            ready.queue.start(thread.account_on(core.number, 0, 0), now);
             ready.runs = thread.serial;
         });
     }
@@ -225,6 +226,10 @@ impl Turn {
 
     fn is_wanted_by(&self, core: &Core) -> bool {
         self.ready.lock().queue.has(|thread| fits(thread, core))
+    }
+
+    fn runs_promise(&self) -> bool {
+        self.ready.lock().queue.runs_promise()
     }
 
     /// Wakes those of its sleepers whose time has come, or had at the end of the last slice.
@@ -287,7 +292,7 @@ pub fn enter_as(core: &'static Core, thread: Arc<Thread>) -> janua_abi::linux::R
     thread.on.store(core.number, Ordering::SeqCst);
     thread.start_clock();
     core.turn.ready.lock().queue.set_slice(slice());
-    core.turn.start(&thread);
+    core.turn.start(core, &thread);
     core.turn.with(|own| {
         core.turn.running.store(thread.serial, Ordering::Relaxed);
         own.current = Some(thread);
@@ -315,29 +320,29 @@ pub fn start(thread: Arc<Thread>) {
 }
 
 /// Puts a thread into a queue that has slept, or that `goes_on`, and gets the core's attention.
-fn make_ready(thread: Arc<Thread>, goes_on: bool) {
+pub fn make_ready(thread: Arc<Thread>, goes_on: bool) {
     let here = cores::here();
     let allowed = thread.allowed();
     let stands = thread.on.load(Ordering::SeqCst);
     let home = if stands == NOWHERE { choose(&thread, allowed, here) } else { stands };
     let Some(core) = cores::get(home) else { return };
     let last = cores::get(thread.last.swap(home, Ordering::Relaxed)).unwrap_or(core);
-    let was_empty = core.turn.queue(|ready, now| {
+    let wants_look = core.turn.queue(|ready, now| {
         if ready.runs == thread.serial {
             // On its way to sleep: its core looks into the queue once it has stopped.
             ready.queue.wake_running(thread);
             return false;
         }
-        let account = thread.account_on(last.turn.clock(), ready.queue.clock());
+        let account = thread.account_on(home, last.turn.clock(), ready.queue.clock());
         let was_empty = ready.queue.is_empty();
         ready.queue.enter(thread, account, now, goes_on);
-        was_empty
+        was_empty || matches!(account, Account::Promise(_)) && ready.queue.is_urgent()
     });
     // The thread must be seen in the queue by a core that is not seen idle here.
     fence(Ordering::SeqCst);
     if core.number == here.number {
-        if was_empty {
-            // The running thread had the core to itself.
+        if wants_look {
+            // The running thread had the core to itself, or gives way at once.
             apic::arm(core.turn.alarm());
         }
         if stands == NOWHERE {
@@ -345,7 +350,7 @@ fn make_ready(thread: Arc<Thread>, goes_on: bool) {
         }
     } else {
         let was_idle = IDLE.fetch_and(!core.bit(), Ordering::SeqCst) & core.bit() != 0;
-        if was_idle || was_empty {
+        if was_idle || wants_look {
             apic::send(core.apic, apic::RESCHEDULE);
         }
     }
@@ -493,6 +498,7 @@ pub fn end() -> ! {
     {
         let thread = current();
         thread.ended.store(true, Ordering::Relaxed);
+        promise::leave(&thread);
         thread::forget(&thread);
         let space = thread.space.lock().take();
         if let Some(space) = &space {
@@ -614,6 +620,7 @@ pub fn arrived() {
         if again {
             make_ready(previous, true);
         } else if previous.ended.load(Ordering::Relaxed) {
+            promise::end(&previous);
             ENDED.lock().push(previous);
             ENDINGS.fetch_add(1, Ordering::SeqCst);
             unpark(&ENDINGS, 1);
@@ -626,7 +633,7 @@ pub fn arrived() {
 }
 
 /// Leaves the core when the running thread may not run here any more.
-fn leave_if_unwelcome() {
+pub fn leave_if_unwelcome() {
     let core = cores::here();
     let unwelcome = core.turn.with(|own| own.current.clone().filter(|thread| thread.allowed() & core.bit() == 0));
     let Some(thread) = unwelcome else { return };
@@ -635,18 +642,20 @@ fn leave_if_unwelcome() {
     let next = take(core).or_else(|| {
         let idle = core.turn.with(|own| own.idle.clone())?;
         idle.on.store(core.number, Ordering::SeqCst);
-        core.turn.start(&idle);
+        core.turn.start(core, &idle);
         Some(idle)
     });
     match next {
         Some(next) => switch_to(next, true),
-        None => core.turn.start(&current()),
+        None => core.turn.start(core, &current()),
     }
 }
 
 /// Restricts a thread to a set of cores; the caller's own thread is on one of them when this returns.
 pub fn restrict(thread: &Arc<Thread>, allowed: u64) {
-    thread.affinity.store(allowed, Ordering::SeqCst);
+    if !promise::restrict(thread, allowed) {
+        return;
+    }
     if Arc::ptr_eq(thread, &current()) {
         leave_if_unwelcome();
     } else {
@@ -691,6 +700,8 @@ pub fn preempt() {
     core.turn.look_at_slice();
     let next = match core.turn.is_wanted_by(core) {
         true => core.turn.exchange(core, &current(), false),
+        // What was promised is not for others.
+        false if core.turn.runs_promise() => None,
         // With nobody waiting here, one who waits elsewhere has waited for a whole turn.
         false => steal(core, Some(&current())),
     };

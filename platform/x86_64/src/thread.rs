@@ -14,7 +14,7 @@ use janua_port::{Frame, Guest, Nanos, Space};
 use janua_rt::rbed::{self, Account, Fair};
 
 use crate::lock::Mutex;
-use crate::{clock, compat, core as cores, fpu, tables};
+use crate::{clock, compat, core as cores, fpu, promise, tables};
 
 /// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
 const STACK_ROOM: usize = 64 * 1024;
@@ -63,6 +63,8 @@ pub struct Thread {
     pub account: Mutex<Account>,
     /// Its weight, of best effort, from when it next comes to a queue on.
     weight: AtomicU32,
+    /// What it was promised.
+    pub promise: promise::Word,
     /// It will not run again.
     pub ended: AtomicBool,
     /// Processor time used up to when it last began to run, and when that was.
@@ -149,6 +151,7 @@ pub fn make(
         affinity: AtomicU64::new(u64::MAX),
         account: Mutex::new(Account::Fair(Fair::new(rbed::NORMAL))),
         weight: AtomicU32::new(rbed::NORMAL),
+        promise: promise::Word::new(),
         ended: AtomicBool::new(false),
         used: AtomicU64::new(0),
         shown: AtomicU64::new(0),
@@ -248,21 +251,29 @@ impl Thread {
         self.weight.store(rbed::weight(nice), Ordering::Relaxed);
     }
 
-    /// It is scheduled as its creator is, level with all on a core with this clock.
+    /// It is scheduled as its creator is, level with all on a core with this clock. What was promised to that is not its own, nor
+    /// is the core of the promise.
     pub fn inherit(&self, creator: &Thread, clock: u64) {
+        let affinity = if creator.promise.get().is_some() { u64::MAX } else { creator.affinity.load(Ordering::SeqCst) };
+        self.affinity.store(affinity, Ordering::SeqCst);
         let weight = creator.weight.load(Ordering::Relaxed);
         self.weight.store(weight, Ordering::Relaxed);
         *self.account.lock() = Account::Fair(Fair::at(weight, clock));
     }
 
-    /// Its account on a queue with the second clock, which was on one with the first.
-    pub fn account_on(&self, from: u64, to: u64) -> Account {
+    /// Its account on a core's queue with the second clock, which was on one with the first. Away from the core of its promise it is best effort,
+    /// until it gets there.
+    pub fn account_on(&self, core: usize, from: u64, to: u64) -> Account {
+        if let Some(promise) = self.promise.get().filter(|promise| promise.core == core) {
+            return Account::Promise(promise.number);
+        }
+        let weight = self.weight.load(Ordering::Relaxed);
         match *self.account.lock() {
             Account::Fair(fair) => {
                 let fair = if from == to { fair } else { fair.moved(from, to) };
-                Account::Fair(fair.with_weight(self.weight.load(Ordering::Relaxed)))
+                Account::Fair(fair.with_weight(weight))
             }
-            promise => promise,
+            Account::Promise(_) => Account::Fair(Fair::at(weight, to)),
         }
     }
 

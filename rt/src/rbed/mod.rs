@@ -20,7 +20,8 @@ mod tests;
 
 pub use fair::{Fair, NORMAL, weight};
 pub use janua_port::Nanos;
-pub use promise::{Demand, Kind, MOST, Refused};
+pub use janua_port::machine::Demand;
+pub use promise::{Kind, MOST, Refused};
 
 use fair::BestEffort;
 use promise::{Promises, Server};
@@ -115,9 +116,25 @@ impl<T> Queue<T> {
     /// Admits a real-time task, which sleeps: the number of its promise. The task must not be known here otherwise.
     pub fn admit(&mut self, kind: Kind, demand: Demand, now: Nanos) -> Result<usize, Refused> {
         self.charge(now);
-        // The rate that best effort had until its deadline cannot be another's before.
-        let first = if self.is_pressed() { self.server.deadline.max(now) } else { now };
+        let first = self.first_release(now);
         self.promises.admit(kind, demand, now, first)
+    }
+
+    /// When a higher rate than before can be in use: that which best effort had until its deadline cannot be another's before.
+    fn first_release(&self, now: Nanos) -> Nanos {
+        if self.is_pressed() { self.server.deadline.max(now) } else { now }
+    }
+
+    /// Makes a promise another, from its task's next release on, or the one after that.
+    pub fn change(&mut self, promise: usize, demand: Demand, now: Nanos) -> Result<(), Refused> {
+        self.charge(now);
+        let first = self.first_release(now);
+        self.promises.change(promise, demand, now, first)
+    }
+
+    /// The rate that can be promised still.
+    pub fn room(&self) -> u64 {
+        self.promises.room()
     }
 
     /// Takes back a promise; its task is in no queue, and does not run.
@@ -183,6 +200,28 @@ impl<T> Queue<T> {
             }
             Account::Promise(promise) => Running::Background(promise),
         };
+    }
+
+    /// What runs goes on by another account: its task's best effort has become a promise, or the other way round.
+    pub fn convert(&mut self, account: Account, now: Nanos) {
+        if matches!((&self.running, account), (Running::Promise(own) | Running::Background(own), Account::Promise(promise)) if *own == promise)
+        {
+            return;
+        }
+        let woken = self.woken.take();
+        self.stop(now);
+        self.start(account, now);
+        self.charge(now);
+        self.woken = woken;
+    }
+
+    /// What runs has done its work for this period: when the next one begins. `None` if no time was promised to it.
+    pub fn finish(&mut self, now: Nanos) -> Option<Nanos> {
+        self.charge(now);
+        let (Running::Promise(promise) | Running::Background(promise)) = self.running else { return None };
+        self.promises.finish(promise);
+        self.turn_over(now);
+        Some(self.promises.renewal(promise))
     }
 
     /// Charges what runs with its time up to now.
@@ -327,6 +366,30 @@ impl<T> Queue<T> {
         Some((task, fair))
     }
 
+    /// Takes out a task that waits, wherever it does.
+    pub fn remove(&mut self, fits: impl Fn(&T) -> bool) -> Option<T> {
+        match self.promises.remove(&fits) {
+            Some(task) => Some(task),
+            None => self.steal(fits).map(|(task, _)| task),
+        }
+    }
+
+    /// Whether time that was promised is what runs.
+    pub fn runs_promise(&self) -> bool {
+        matches!(self.running, Running::Promise(_))
+    }
+
+    /// Whether a real-time task waits that goes before what runs.
+    pub fn is_urgent(&self) -> bool {
+        let Some((deadline, _)) = self.promises.first(&|_| true) else { return false };
+        match &self.running {
+            Running::Nothing => false,
+            Running::Fair(_) => deadline <= self.server.deadline,
+            Running::Promise(promise) => self.promises.deadline(*promise).is_none_or(|own| deadline < own),
+            Running::Background(_) => true,
+        }
+    }
+
     /// How long what runs may go on before there is something to decide; `None`: as long as nobody comes.
     pub fn until(&self, now: Nanos) -> Option<Nanos> {
         let spent = now.saturating_sub(self.since);
@@ -339,6 +402,9 @@ impl<T> Queue<T> {
 
     /// The same, as far as real-time tasks are concerned.
     pub fn until_promise(&self, now: Nanos) -> Option<Nanos> {
+        if self.is_urgent() {
+            return Some(1);
+        }
         let spent = now.saturating_sub(self.since);
         let budget = match &self.running {
             Running::Promise(promise) => Some(self.promises.budget(*promise)),

@@ -8,6 +8,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use janua_port::machine::Demand;
+
 use super::{BEST_EFFORT, LONGEST, Nanos, SPECTRUM};
 
 /// Most promises of a queue, those included that have been taken back and whose rate is still in use.
@@ -15,19 +17,11 @@ pub const MOST: usize = 64;
 /// The shortest budget.
 const SHORTEST: Nanos = 1_000;
 
-/// What a real-time task asks for: so much time, in each period until the deadline, counted from the period's beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demand {
-    /// Its worst-case time, nanoseconds.
-    pub budget: Nanos,
-    pub deadline: Nanos,
-    pub period: Nanos,
-}
-
-impl Demand {
-    fn is_valid(&self) -> bool {
-        SHORTEST <= self.budget && self.budget <= self.deadline && self.deadline <= self.period && self.period <= LONGEST
-    }
+fn is_valid(demand: &Demand) -> bool {
+    SHORTEST <= demand.budget
+        && demand.budget <= demand.deadline
+        && demand.deadline <= demand.period
+        && demand.period <= LONGEST
 }
 
 /// The part of the core that gives so much time in so much.
@@ -61,6 +55,10 @@ struct Slot {
     /// What it is given of it.
     budget: Nanos,
     rate: u64,
+    /// What the sum of rates has of it: the higher one while the demand changes.
+    counted: u64,
+    /// What it is to be from the first release on that begins then or later.
+    next: Option<(Demand, Nanos)>,
     /// Of its release: what is left, less than nothing when it ran on too long; the deadline; and when the next one begins.
     left: i64,
     deadline: Nanos,
@@ -126,19 +124,19 @@ impl<T> Promises<T> {
     fn reclaim(&mut self, now: Nanos) {
         for place in &mut self.slots {
             if let Some(slot) = place.take_if(|slot| slot.free_at.is_some_and(|at| at <= now)) {
-                self.promised -= slot.rate;
+                self.promised -= slot.counted;
             }
         }
     }
 
     /// Makes a promise whose first release begins at `first` or later.
     pub fn admit(&mut self, kind: Kind, demand: Demand, now: Nanos, first: Nanos) -> Result<usize, Refused> {
-        if !demand.is_valid() {
+        if !is_valid(&demand) {
             return Err(Refused::Invalid);
         }
         self.reclaim(now);
         let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
-        let room = SPECTRUM - BEST_EFFORT - self.promised;
+        let room = self.room();
         let (budget, rate) = granted(kind, &demand, room).ok_or(Refused::Full)?;
         if index == MOST {
             return Err(Refused::Full);
@@ -146,10 +144,35 @@ impl<T> Promises<T> {
         if index == self.slots.len() {
             self.slots.push(None);
         }
-        let slot = Slot { kind, demand, budget, rate, left: 0, deadline: first, renewal: first, free_at: None };
+        let (left, counted, next, free_at) = (0, rate, None, None);
+        let slot = Slot { kind, demand, budget, rate, counted, next, left, deadline: first, renewal: first, free_at };
         self.slots[index] = Some(slot);
         self.promised += rate;
         Ok(index)
+    }
+
+    /// Makes it a promise of another demand, all of it or nothing, from the first release on that begins at `first` or later. What it was goes on until
+    /// then, and the higher rate of the two is in use.
+    pub fn change(&mut self, promise: usize, demand: Demand, now: Nanos, first: Nanos) -> Result<(), Refused> {
+        if !is_valid(&demand) || !self.is_held(promise) {
+            return Err(Refused::Invalid);
+        }
+        self.reclaim(now);
+        let promised = self.promised;
+        let slot = self.slot(promise).ok_or(Refused::Invalid)?;
+        let counted = slot.rate.max(rate(demand.budget, demand.deadline));
+        let sum = promised - slot.counted + counted;
+        if counted > slot.counted && sum > SPECTRUM - BEST_EFFORT {
+            return Err(Refused::Full);
+        }
+        (slot.counted, slot.next) = (counted, Some((demand, first)));
+        self.promised = sum;
+        Ok(())
+    }
+
+    /// The rate that can be promised still.
+    pub fn room(&self) -> u64 {
+        (SPECTRUM - BEST_EFFORT).saturating_sub(self.promised)
     }
 
     fn slot(&mut self, promise: usize) -> Option<&mut Slot> {
@@ -171,14 +194,21 @@ impl<T> Promises<T> {
     /// Begins a release; a soft task's budget is what there is now, if it `grows`: the rate that best effort has until its deadline is not
     /// another's before.
     pub fn renew(&mut self, promise: usize, at: Nanos, grows: bool) {
-        let room = SPECTRUM - BEST_EFFORT - self.promised;
+        let room = self.room();
         let Some(slot) = self.slots.get_mut(promise).and_then(Option::as_mut) else { return };
+        if let Some((demand, _)) = slot.next.take_if(|(_, first)| *first <= at) {
+            (slot.kind, slot.demand, slot.budget) = (Kind::Hard, demand, demand.budget);
+            slot.rate = rate(demand.budget, demand.deadline);
+            self.promised -= slot.counted - slot.rate;
+            slot.counted = slot.rate;
+        }
         if grows
             && slot.budget < slot.demand.budget
+            && slot.next.is_none()
             && let Some((budget, rate)) = granted(slot.kind, &slot.demand, room + slot.rate)
         {
             self.promised += rate - slot.rate;
-            (slot.budget, slot.rate) = (budget, rate);
+            (slot.budget, slot.rate, slot.counted) = (budget, rate, rate);
         }
         slot.renew(at);
     }
@@ -236,6 +266,21 @@ impl<T> Promises<T> {
 
     pub fn take_waiting(&mut self, key: (Nanos, usize)) -> Option<T> {
         self.waiting.remove(&key)
+    }
+
+    /// Takes out the first one that this holds for.
+    pub fn remove(&mut self, fits: &impl Fn(&T) -> bool) -> Option<T> {
+        match self.first(fits) {
+            Some(job) => self.take_job(job),
+            None => self.background(fits).and_then(|place| self.take_waiting(place)),
+        }
+    }
+
+    /// What is left of its release is given up.
+    pub fn finish(&mut self, promise: usize) {
+        if let Some(slot) = self.slot(promise) {
+            slot.left = slot.left.min(0);
+        }
     }
 
     pub fn charge(&mut self, promise: usize, ran: Nanos) {

@@ -412,3 +412,123 @@ fn an_account_keeps_its_distance_on_another_core() {
     assert_eq!(there.clock(), MS, "level with the other");
     let _ = vec![there.until(MS)];
 }
+
+impl Core {
+    /// A task is counted by another account from now on, whatever it does.
+    fn convert(&mut self, number: usize, account: Account) {
+        if self.running == Some(number) {
+            self.queue.convert(account, self.now);
+        } else if let Some(task) = self.queue.remove(|task| *task == number) {
+            self.queue.enter(task, account, self.now, true);
+        } else {
+            self.tasks[number].account = account;
+        }
+    }
+}
+
+#[test]
+fn a_task_becomes_real_time_and_best_effort_again() {
+    for seed in 0..30 {
+        let mut core = Core::new(SLICE, seed);
+        let hogs: Vec<usize> = (0..4).map(|_| core.hog(0, 0)).collect();
+        core.run(1 + Random(seed).next(0..100 * MS));
+        let chosen = hogs[seed as usize % hogs.len()];
+        let promise = core.promise(demand(60, 100));
+        core.convert(chosen, Account::Promise(promise));
+        core.run(200 * MS);
+        let shares = core.shares(1000 * MS);
+        assert!(shares[chosen].abs_diff(600 * MS) <= 60 * MS, "seed {seed}: {shares:?}");
+        let clock = core.queue.clock();
+        core.convert(chosen, Account::Fair(Fair::at(NORMAL, clock)));
+        core.queue.dismiss(promise, core.now);
+        core.run(100 * MS);
+        let shares = core.shares(1000 * MS);
+        assert!(shares.iter().all(|got| got.abs_diff(250 * MS) <= 2 * SLICE), "seed {seed}: {shares:?}");
+    }
+}
+
+#[test]
+fn promises_are_kept_while_another_changes() {
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let mut core = Core::new(random.next(1..30) * MS, seed);
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            let period = random.next(5_000..100_000) * 1000;
+            let demand = Demand { budget: period / 5, deadline: period, period };
+            let promise = core.promise(demand);
+            let work = demand.budget;
+            kept.push((core.add(Account::Promise(promise), 0, move |_| Some((work, period))), period));
+        }
+        let changing = core.promise(demand(1, 100));
+        core.add(Account::Promise(changing), 0, |_| None);
+        core.hog(0, 0);
+        let mut refused = 0;
+        for _ in 0..100 {
+            core.run(random.next(1..50) * MS);
+            let period = random.next(2_000..100_000) * 1000;
+            let demand = Demand { budget: period * random.next(1..40) / 100, deadline: period, period };
+            // Three fifths are the others', a tenth is best effort's.
+            let fits = rate_of(&demand) <= SPECTRUM * 3 / 10;
+            let result = core.queue.change(changing, demand, core.now);
+            assert_eq!(result, if fits { Ok(()) } else { Err(Refused::Full) }, "seed {seed}: {demand:?}");
+            refused += usize::from(!fits);
+        }
+        assert!(refused > 0);
+        for (task, deadline) in kept {
+            let slowest = core.tasks[task].slowest;
+            assert!(slowest <= deadline + 1, "seed {seed}: task {task} took {slowest} until its deadline {deadline}");
+        }
+    }
+}
+
+fn rate_of(demand: &Demand) -> u64 {
+    (demand.budget * SPECTRUM).div_ceil(demand.deadline)
+}
+
+#[test]
+fn a_change_holds_from_the_next_release_on() {
+    let mut core = Core::new(SLICE, 1);
+    let promise = core.promise(demand(20, 100));
+    let task = core.add(Account::Promise(promise), 0, |_| None);
+    core.hog(0, 0);
+    core.run(300 * MS);
+    assert_eq!(core.queue.change(promise, demand(91, 100), core.now), Err(Refused::Full));
+    assert_eq!(core.queue.change(promise, demand(2, 1), core.now), Err(Refused::Invalid));
+    assert_eq!(core.queue.change(promise, demand(50, 100), core.now), Ok(()));
+    assert_eq!(core.queue.room(), 400_000);
+    core.run(200 * MS);
+    let shares = core.shares(1000 * MS);
+    assert!(shares[task].abs_diff(500 * MS) <= 50 * MS, "{shares:?}");
+    // The higher rate of the two is in use until a release of the lower one begins.
+    assert_eq!(core.queue.change(promise, demand(10, 100), core.now), Ok(()));
+    assert_eq!(core.queue.room(), 400_000);
+    core.run(200 * MS);
+    assert_eq!(core.queue.room(), 800_000);
+    let shares = core.shares(1000 * MS);
+    assert!(shares[task].abs_diff(100 * MS) <= 20 * MS, "{shares:?}");
+}
+
+#[test]
+fn who_has_done_his_work_goes_on_in_the_next_period() {
+    let mut queue: Queue<usize> = Queue::new(SLICE);
+    let promise = queue.admit(Kind::Hard, demand(2, 10), 0).unwrap();
+    queue.enter(1, Account::Fair(Fair::new(NORMAL)), 0, false);
+    assert_eq!(queue.take(0, |_| true), Some(1));
+    assert_eq!(queue.finish(MS), None, "nothing was promised to it");
+    queue.enter(2, Account::Promise(promise), 5 * MS, false);
+    assert!(queue.is_urgent() && !queue.runs_promise());
+    assert_eq!(queue.until(5 * MS), Some(1), "it does not wait for the end of a slice");
+    let (task, old) = queue.preempt(5 * MS, |_| true).unwrap();
+    assert_eq!(task, 2);
+    queue.enter(1, old.unwrap(), 5 * MS, true);
+    assert!(!queue.is_urgent() && queue.runs_promise());
+    assert_eq!(queue.finish(6 * MS), Some(15 * MS));
+    let account = queue.stop(6 * MS).unwrap();
+    assert_eq!(queue.take(6 * MS, |_| true), Some(1));
+    // Woken too early it has no budget; then it has all of it.
+    queue.enter(2, account, 10 * MS, false);
+    assert!(!queue.is_urgent());
+    assert_eq!(queue.until_promise(10 * MS), Some(5 * MS));
+    assert_eq!(queue.preempt(15 * MS, |_| true).map(|(task, _)| task), Some(2));
+}

@@ -42,6 +42,22 @@ const fn with(
 const TICKLESS: &str = "sleeps end when they are due: yes\nwake-ups wait for nothing: yes\n";
 const SLICES: &str = "sleeps end with a slice: yes\nevents after a delay: with a slice\nwake-ups wait for nothing: yes\n";
 
+const DEADLINES: &str = "\
+more than there is is refused: yes
+what makes no sense is refused: yes
+each processor has room for one: yes
+another demand in its place: yes
+what was refused changes nothing: yes
+what has ended leaves its time: yes
+so does what is ordinary again: yes
+among others: yes
+what was promised is kept: yes
+and not exceeded: yes
+it may run everywhere: yes
+a turn ends with its period: yes
+sleeps end when they are due: yes
+";
+
 /// With page-table isolation.
 const ISOLATED: &[&str] = &["--kpti", "on"];
 
@@ -336,6 +352,9 @@ const CASES: &[Case] = &[
     case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
     with("boot/threads/one-core", &["--smp", "1"], &["/bin/threads"], THREADS, 42),
     with("boot/preempt/one-core", &["--smp", "1"], &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
+    with("boot/deadline", &["--smp", "2"], &["/bin/deadline", "2"], DEADLINES, 0),
+    with("boot/deadline/one-core", &["--smp", "1"], &["/bin/deadline", "1"], DEADLINES, 0),
+    with("boot/deadline/1ms", &["--smp", "1", "--slice", "1ms"], &["/bin/deadline", "1"], DEADLINES, 0),
     case("boot/slice/default", &["/bin/slice"], TICKLESS, 0),
     with("boot/slice/tickless", &["--slice", "tickless", "--smp", "1"], &["/bin/slice"], TICKLESS, 0),
     with("boot/slice/80ms", &["--slice", "80ms"], &["/bin/slice", "80"], SLICES, 0),
@@ -546,6 +565,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         (&["musl-gcc", "-static"], "memory", "memory"),
         (&["musl-gcc", "-static"], "preempt", "preempt"),
         (&["musl-gcc", "-static"], "slice", "slice"),
+        (&["musl-gcc", "-static"], "deadline", "deadline"),
         (&["musl-gcc", "-static"], "smp", "smp"),
         (&["musl-gcc", "-static"], "oom", "oom"),
         (&["musl-gcc", "-static"], "large", "large"),
