@@ -1,5 +1,5 @@
 //! Directories whose changes are announced by a signal (fcntl(2), F_NOTIFY): an older way than inotify(7), which has the same events. An announcement
-//! belongs to a process and a description of the directory, and ends when that is closed.
+//! belongs to a process and a description of the directory, and ends when either does.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -59,13 +59,16 @@ impl Notice {
     }
 }
 
+/// Processes that one description can announce to. Each event signals to all of them.
+const MOST: usize = 128;
+
 /// All of them, by the directory's inode, which its description keeps.
 #[derive(Default)]
 pub struct Notices(Mutex<HashMap<usize, Vec<Arc<Notice>>>>);
 
 impl Notices {
     /// Announces changes of a directory to `target`, and those that a former request of the same process by the same description has asked for. Whether
-    /// there was none. ENOMEM.
+    /// there was none. ENOMEM, also for more than [`MOST`].
     pub fn add(&self, inode: usize, description: u64, process: u32, wanted: u32, target: Arc<dyn Notify>) -> Result<bool> {
         let mut all = self.0.lock();
         all.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
@@ -73,6 +76,9 @@ impl Notices {
         if let Some(own) = list.iter().find(|notice| notice.description == description && notice.process == process) {
             own.wanted.fetch_or(wanted, Ordering::Relaxed);
             return Ok(false);
+        }
+        if list.iter().filter(|notice| notice.description == description).count() >= MOST {
+            return Err(Errno::ENOMEM);
         }
         let (wanted, moved) = (AtomicU32::new(wanted), AtomicU32::new(0));
         if list.try_reserve(1).is_ok() {
@@ -88,6 +94,16 @@ impl Notices {
     /// Ends those of a description, of one process or of all: how many.
     pub fn remove(&self, inode: usize, description: u64, process: Option<u32>) -> usize {
         self.take(inode, |notice| notice.description == description && process.is_none_or(|process| process == notice.process))
+    }
+
+    /// Ends those of a process: how many.
+    pub fn remove_process(&self, process: u32) -> usize {
+        let mut gone: Vec<Arc<Notice>> = Vec::new();
+        self.0.lock().retain(|_, list| {
+            gone.extend(list.extract_if(.., |notice| notice.process == process));
+            !list.is_empty()
+        });
+        gone.len()
     }
 
     fn take(&self, inode: usize, goes: impl Fn(&Notice) -> bool) -> usize {

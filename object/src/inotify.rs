@@ -152,6 +152,11 @@ impl Registry {
         (0..self.notices.remove(key(inode), description, process)).for_each(|_| self.count(false));
     }
 
+    /// The same for all that a process has asked for.
+    pub fn silence_process(&self, process: u32) {
+        (0..self.notices.remove_process(process)).for_each(|_| self.count(false));
+    }
+
     /// ENOMEM.
     fn insert(&self, watch: &Arc<Watch>) -> Result<()> {
         let mut map = self.by_inode.lock();

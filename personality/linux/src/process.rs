@@ -75,6 +75,8 @@ pub struct Process {
     pub last_sched: crate::sched::Sched,
     /// The credentials of the last thread, for when it is gone.
     pub last_cred: RwLock<Option<Arc<Cred>>>,
+    /// It has asked for signals about directories (F_NOTIFY), which end with it.
+    pub announced: AtomicBool,
     /// Its contexts of asynchronous i/o.
     pub aio: Mutex<crate::uring::aio::Contexts>,
     /// The semaphore sets, by id, in which its end undoes something (SEM_UNDO).
@@ -311,6 +313,7 @@ impl Process {
             last_comm: Mutex::new(Vec::new()),
             last_sched: crate::sched::Sched::default(),
             last_cred: RwLock::new(None),
+            announced: AtomicBool::new(false),
             aio: Mutex::default(),
             undoes: Mutex::new(BTreeMap::new()),
             counted: Mutex::new(None),

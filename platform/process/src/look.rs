@@ -133,7 +133,7 @@ impl Looks {
             return false;
         }
         if core::mem::take(&mut self.apart) {
-            // The other processors have something else to do, it seems: whoever is hopeful waits for long.
+            // The other processors have something else to do, it seems: the next try is far off.
             self.rest = (2 * self.rest + 1).clamp(FIRST_REST, MOST_REST);
             self.record = Record::resting(self.rest);
         } else if !crowded {

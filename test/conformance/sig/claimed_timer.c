@@ -1,4 +1,4 @@
-/* A signal that a program sends with a timer's code counts among those that may wait, arrives, and is nobody's timer's. */
+/* A signal that a program sends with a timer's code counts among those that may wait, arrives, and belongs to no timer. */
 #include "t.h"
 
 static int queue_one(int sig, int value)

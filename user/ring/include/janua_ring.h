@@ -10,8 +10,8 @@
  *   while (janua_ring_end(&ring, &end))                         whatever is over
  *           use(end.tag, end.result);
  *
- * A ring is the thread's that opened it, and used by that thread. Neither side trusts what is in its memory. A child of fork() has no ring; it may share the memory, and is to
- * leave it alone: what it wrote there would count as the parent's.
+ * A ring is the thread's that opened it, and used by that thread. Neither side trusts what is in its memory. A child of fork() has no ring, and
+ * its memory only where that is the program's own: what it wrote there would count as the parent's.
  *
  * Order: calls begin in any order and end in any order, but for linked ones. A call flagged JANUA_LINK lets the next begin when it has ended without an error,
  * JANUA_LINK_WHOLE with at least its third argument (all of a transfer), JANUA_LINK_HARD whatever it ended with; otherwise the rest of the chain ends with ECANCELED.

@@ -21,7 +21,7 @@ impl Notify for Listener {
 }
 
 /// F_NOTIFY: what is to be announced besides what is already, or nothing any more. Linux ends it when the process closes any descriptor of the
-/// description; here it ends with the last one. ENOTDIR.
+/// description; here it ends with the last one, or the process. ENOTDIR, ENOMEM.
 pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, wanted: u32) -> Result<()> {
     let registry = &thread.kernel.files.inotify;
     let pid = thread.task.pid;
@@ -39,6 +39,7 @@ pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, wanted: u32) -> Resul
     let mut owner = owner.lock();
     *owner = SignalOwner { kind: OwnerKind::Process, id: pid, signal: owner.signal, uid: cred.uid, euid: cred.euid };
     drop(owner);
+    thread.task.announced.store(true, core::sync::atomic::Ordering::SeqCst);
     // Noted first: what is announced from here on ends when the description does.
     file.note_lease();
     registry.announce(file, pid, wanted, Arc::new(Listener(Message::of(thread, file, fd))))

@@ -1,13 +1,13 @@
 //! The memory of a ring of the gate `ring`.
 //!
 //! It is the program's own, or the kernel maps it. Where a module is to look into it that mapping is shared, of a piece of memory that the module sees by a window of its own
-//! ([`janua_port::MemoryObject::window`]): what the program unmaps or maps there then is no matter of the ring's. A child of fork(2), which has no ring, shares it.
+//! ([`janua_port::MemoryObject::window`]): what the program unmaps or maps there then is no matter of the ring's. A child of fork(2), which has no ring, has none of it.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
 
-use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_POPULATE, MAP_PRIVATE, MAP_SHARED};
+use janua_abi::linux::mman::{MADV_DONTFORK, MAP_ANONYMOUS, MAP_POPULATE, MAP_PRIVATE, MAP_SHARED};
 use janua_abi::linux::{Errno, Result};
 use janua_abi::ring;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -69,6 +69,12 @@ impl Memory {
         let request = MapRequest { addr: 0, len, prot, flags: flags | MAP_POPULATE, file, offset: 0 };
         let space = thread.process().mm().ok_or(Errno::ENOMEM)?;
         let at = space.map(request, &limits(thread))?;
+        if piece.is_some() {
+            // A child that has given up its parent's rights could make calls with them here.
+            space.advise(at, len, MADV_DONTFORK, &|| false).inspect_err(|_| {
+                let _ = space.unmap(at, len);
+            })?;
+        }
         Ok(Memory { mapped: Mapped { at, len }, piece })
     }
 

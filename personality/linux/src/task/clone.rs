@@ -314,7 +314,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
     let mut memory = Memory::of_child(thread, &mm, kind)?;
-    // What is not kept goes when the tree is not locked any more: with a table of descriptors go files, whose ends are told to processes.
+    // What is not kept goes when the tree is not locked any more: with a table of descriptors go files, whose ends are announced to processes.
     let (task, seat);
     {
         let mut tree = kernel.tree.lock();

@@ -200,6 +200,9 @@ fn end_process(thread: &Thread, status: u32) {
     }
     time::forget(task);
     close_files(thread);
+    if task.announced.load(Ordering::SeqCst) {
+        kernel.files.inotify.silence_process(task.pid);
+    }
     crate::ipc::process_ended(thread);
     *task.fs.write() = kernel.root.clone();
     kernel.vfs.watches.released();
