@@ -98,29 +98,39 @@ impl Notices {
 
     /// Ends those of a process: how many.
     pub fn remove_process(&self, process: u32) -> usize {
-        let mut gone: Vec<Arc<Notice>> = Vec::new();
+        let mut gone = 0;
         self.0.lock().retain(|_, list| {
-            gone.extend(list.extract_if(.., |notice| notice.process == process));
+            let before = list.len();
+            list.retain(|notice| notice.process != process);
+            gone += before - list.len();
             !list.is_empty()
         });
-        gone.len()
+        gone
     }
 
     fn take(&self, inode: usize, goes: impl Fn(&Notice) -> bool) -> usize {
         let mut all = self.0.lock();
         let Some(list) = all.get_mut(&inode) else { return 0 };
-        let gone: Vec<Arc<Notice>> = list.extract_if(.., |notice| goes(notice)).collect();
+        let before = list.len();
+        // A target is a message to a process, and dropping it asks nobody for anything.
+        list.retain(|notice| !goes(notice));
+        let gone = before - list.len();
         if list.is_empty() {
             all.remove(&inode);
         }
-        // What is dropped is dropped without the lock.
-        drop(all);
-        gone.len()
+        gone
     }
 
     /// Something has happened: how many have ended by having been announced once.
     pub fn event(&self, inode: usize, of_name: bool, mask: u32, cookie: u32) -> usize {
-        let Some(list) = self.0.lock().get(&inode).cloned() else { return 0 };
+        let mut list = Vec::new();
+        if let Some(all) = self.0.lock().get(&inode) {
+            if list.try_reserve_exact(all.len()).is_err() {
+                // No memory to announce it with.
+                return 0;
+            }
+            list.extend(all.iter().cloned());
+        }
         let mut ended = 0;
         for notice in list.iter().filter(|notice| notice.is_of(of_name, mask, cookie)) {
             notice.target.notify(0);

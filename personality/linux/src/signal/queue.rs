@@ -13,7 +13,7 @@ use crate::user::UserCount;
 
 struct Entry {
     info: SigInfo,
-    /// It is a timer's own, whoever may claim that of others by `si_code`.
+    /// It is a timer's own, which a program may claim of others by `si_code`.
     of_timer: bool,
     /// Keeps the user's count up while the entry is queued.
     _charge: Option<Charge>,
