@@ -285,7 +285,7 @@ impl World {
                 _ => return Err(Refused::Kind),
             };
             let frame = target.first + offset;
-            if offset + span > target.frames || frame % span != 0 {
+            if offset + span > target.frames || !frame.is_multiple_of(span) {
                 return Err(Refused::Range);
             }
             if !held.rights.contains(rights) {

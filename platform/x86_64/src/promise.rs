@@ -28,6 +28,7 @@ pub struct Promise {
 }
 
 /// A thread's promise, in one word.
+#[derive(Default)]
 pub struct Word(AtomicU64);
 
 impl Word {

@@ -52,11 +52,11 @@ impl Inner {
             if word.shown().is_some() || rights == 0 {
                 continue;
             }
-            note(&mut self.pending, Change::Map { addr, pages: 1, frame: word.frame(), rights, now: false });
-            if self.pending.len() > most {
-                self.pending.pop();
+            // What is put together with a change that waits takes no place, but whether it will be is not known before.
+            if self.pending.len() >= most {
                 return;
             }
+            note(&mut self.pending, Change::Map { addr, pages: 1, frame: word.frame(), rights, now: false });
             self.put(addr, word.show(Some(rights)));
         }
     }
