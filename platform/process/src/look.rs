@@ -17,6 +17,11 @@ const MOST_APART: Nanos = 250_000;
 /// Stops that are slept through after the first of those in vain, twice as many with each that follows, and how many at most.
 const FIRST_REST: u16 = 31;
 const MOST_REST: u16 = 1023;
+/// What a guest's other stops cost while it is on another processor, which sleeps meanwhile, in calls that a look has saved a stop; with how many of those
+/// in debt it begins, and how much is remembered either way.
+const STOP: i16 = 12;
+const DEBT: i16 = 16;
+const MEMORY: i16 = 64;
 /// Looks between two readings of the clock.
 const TURNS: u32 = 64;
 
@@ -34,6 +39,8 @@ pub struct Looks {
     apart: bool,
     /// Stops that were slept through after the last of those, if it was in vain.
     rest: u16,
+    /// How many more calls than other stops there have been, by their weight: below 0 looks do not pay.
+    worth: i16,
     /// Since when it runs, and when the look that is under way ends at the latest; 0 before that is known.
     since: Nanos,
     end: Nanos,
@@ -41,7 +48,7 @@ pub struct Looks {
 
 impl Looks {
     pub const NEW: Looks =
-        Looks { record: Record::DOUBTED, runs: false, looks: false, apart: false, rest: 0, since: 0, end: 0 };
+        Looks { record: Record::DOUBTED, runs: false, looks: false, apart: false, rest: 0, worth: -DEBT, since: 0, end: 0 };
 
     /// The guest runs from now on.
     pub fn begins(&mut self) {
@@ -70,7 +77,7 @@ impl Looks {
     /// Whether the next [`Looks::begin`] most likely has the thread spin.
     pub fn is_likely(&self) -> bool {
         let cores = machine::get().cores();
-        cores > 1 && !self.record.will_rest() && !Looks::is_crowded(cores)
+        cores > 1 && self.worth >= 0 && !self.record.will_rest() && !Looks::is_crowded(cores)
     }
 
     /// Whether the thread is to spin; if it does so already, whether it may go on.
@@ -81,7 +88,7 @@ impl Looks {
             return false;
         }
         if !self.looks {
-            if self.record.rests() {
+            if self.record.rests() || self.worth < 0 {
                 return false;
             }
             self.looks = true;
@@ -95,10 +102,16 @@ impl Looks {
 
     /// The guest has stopped for a call that nobody has looked for.
     pub fn missed(&mut self) {
+        self.worth = (self.worth + 1).min(MEMORY);
         // The stop is part of that time.
         if self.rest == 0 && HostClock.monotonic().saturating_sub(self.since) < 2 * MOST {
             self.record = self.record.hopeful();
         }
+    }
+
+    /// The guest has stopped for something else, which no look would have found: a fault most likely.
+    pub fn disturbed(&mut self) {
+        self.worth = (self.worth - STOP).max(-MEMORY);
     }
 
     /// It does not look any more.
@@ -114,6 +127,7 @@ impl Looks {
         for _ in 0..TURNS {
             if has_come() {
                 self.record = Record::PROVEN;
+                self.worth = (self.worth + 1).min(MEMORY);
                 (self.apart, self.rest) = (false, 0);
                 return true;
             }

@@ -343,6 +343,7 @@ impl Tracee {
             self.at = At::Calls;
             return Ok(Halt::Asked);
         }
+        self.looks.disturbed();
         self.regs = self.get()?;
         *frame = self.regs.frame;
         let inside = mailbox::holds(frame.program_counter());

@@ -19,6 +19,15 @@ static void threads(int count)
 	}
 }
 
+/* Where the process may go at any moment, no thread may be had any more. */
+static void until_the_end(void)
+{
+	pthread_t t;
+	for (;;)
+		if (pthread_create(&t, 0, nothing, 0) == 0)
+			pthread_join(t, 0);
+}
+
 static void *spawns(void *x)
 {
 	pid_t p;
@@ -81,12 +90,10 @@ static void process(int number)
 		_exit(2);
 	case 2:
 		pthread_create(&t, 0, runs_another, (void *)(long)(number % 50));
-		for (;;)
-			threads(1);
+		until_the_end();
 	case 3:
 		pthread_create(&t, 0, kills, (void *)(long)(number * 7 % 900));
-		for (;;)
-			threads(1);
+		until_the_end();
 	case 4:
 		pthread_create(&t, 0, outlives, 0);
 		pthread_exit(0);
