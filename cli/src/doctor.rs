@@ -81,7 +81,7 @@ fn report() -> (String, bool) {
             text += &format!("  gate         (none)   {}\n", why.lines().next().unwrap_or_default());
         }
     }
-    text += "  personality  linux    the others are --personality invasive (applications for OctoPOS) and --personality l4v2\n";
+    text += "  personality  linux    the others are --personality invasive (applications for OctoPOS), --personality l4v2 and --personality pal\n";
     if let Ok(choice) = choice {
         text += "\nwhat is isolated from what\n";
         text += &isolation(choice.jail);

@@ -255,12 +255,14 @@ fn table() -> BTreeMap<i32, Process> {
         let Some(parent) = fields.next().and_then(|p| p.parse().ok()) else {
             continue;
         };
+        // A process whose first thread has ended is a zombie while others go on: num_threads, the fields before it read already.
+        let threads: usize = fields.nth(15).and_then(|count| count.parse().ok()).unwrap_or(1);
         table.insert(
             pid,
             Process {
                 parent,
                 name: head.split_once('(').map_or(head, |(_, name)| name).to_string(),
-                zombie: state == Some("Z"),
+                zombie: state == Some("Z") && threads <= 1,
             },
         );
     }

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use janua_abi::linux::signal;
 use janua_platform_host::channel::Caught;
@@ -21,6 +22,8 @@ const SIGWINCH: i32 = signal::SIGWINCH as i32;
 /// What is passed on: SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM.
 const PASSED_ON: [i32; 6] = [1, 2, 3, 10, 12, 15];
 
+/// How long a supervisor may take to begin a program: one that is stopped never does.
+const BEGINS: Duration = Duration::from_secs(30);
 /// How long what a program wrote last may take to arrive when it has ended, milliseconds.
 const LAST_WORDS: i32 = 2000;
 
@@ -97,8 +100,9 @@ fn size() -> WindowSize {
 }
 
 /// How it ended.
-#[derive(Default)]
 struct End {
+    /// Until when the program is to have begun; none once it has.
+    begins: Option<Instant>,
     said: Vec<String>,
     /// The wait status.
     status: Option<u32>,
@@ -106,11 +110,15 @@ struct End {
 }
 
 impl End {
+    fn new() -> End {
+        End { begins: Some(Instant::now() + BEGINS), said: Vec::new(), status: None, why: None }
+    }
+
     /// Takes in a message of the supervisor's. True when it was the last.
     fn hear(&mut self, socket: &OwnedFd) -> bool {
         loop {
             match wire::receive(socket) {
-                Received::Message(Reply::Started { .. }, _) => {}
+                Received::Message(Reply::Started { .. }, _) => self.begins = None,
                 Received::Message(Reply::Says(text), _) => self.said.push(text),
                 Received::Message(Reply::Exited(status), _) => self.status = Some(status),
                 Received::Message(Reply::Refused(why), _) => self.why = Some(why),
@@ -126,6 +134,21 @@ impl End {
         }
     }
 
+    /// How long to wait at most, milliseconds.
+    fn patience(&self) -> Option<i32> {
+        let left = self.begins?.saturating_duration_since(Instant::now());
+        Some(left.as_millis() as i32 + 1)
+    }
+
+    /// Whether the supervisor has not begun the program in time.
+    fn is_silent(&mut self) -> bool {
+        let silent = self.begins.is_some_and(|begins| Instant::now() >= begins);
+        if silent {
+            self.why = Some("the sandbox's supervisor does not answer: is it stopped?".to_owned());
+        }
+        silent
+    }
+
     fn report(self) -> Result<ExitCode, String> {
         for text in &self.said {
             crate::exit::say(&format_args!("{}", printable(text)));
@@ -138,12 +161,13 @@ impl End {
     }
 }
 
-/// Passes the signals that come on. True when the window has changed.
-fn pass_on(socket: &OwnedFd, caught: &Caught) -> bool {
+/// Passes the signals that come on. True when the window has changed. One that would end a program that has not begun ends the wait for it.
+fn pass_on(socket: &OwnedFd, caught: &Caught, end: &mut End) -> bool {
     let mut changed = false;
     while let Some(signal) = caught.next() {
         match signal {
             SIGWINCH => changed = true,
+            signal if end.begins.is_some() => end.status = Some(signal as u32),
             // A supervisor that is gone is noticed elsewhere.
             signal => drop(ask(socket, &Ask::Signal(signal as u32))),
         }
@@ -158,14 +182,17 @@ fn nonblocking(socket: &OwnedFd) {
 
 /// Waits for the end of a program that has all its descriptors.
 fn follow(socket: &OwnedFd, caught: &Caught) -> End {
-    let mut end = End::default();
+    let mut end = End::new();
     nonblocking(socket);
     loop {
-        let ready = caught.wait(&[socket.as_raw_fd()], &[], None);
+        let ready = caught.wait(&[socket.as_raw_fd()], &[], end.patience());
         if ready & 1 != 0 && end.hear(socket) {
             return end;
         }
-        pass_on(socket, caught);
+        pass_on(socket, caught, &mut end);
+        if end.status.is_some() || end.is_silent() {
+            return end;
+        }
     }
 }
 
@@ -200,7 +227,7 @@ impl Screen {
         raw.make_raw();
         // Without it one sees everything twice.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &raw);
-        let mut end = End::default();
+        let mut end = End::new();
         let mut typed = Vec::new();
         let (mut keyboard, mut over) = (true, false);
         loop {
@@ -208,7 +235,10 @@ impl Screen {
             let reading = [socket.as_raw_fd(), line.as_raw_fd(), if keyboard && typed.is_empty() && !over { 0 } else { none }];
             let reading = if over { [none, reading[1], none] } else { reading };
             let writing = [if typed.is_empty() { none } else { line.as_raw_fd() }];
-            let ready = caught.wait(&reading, &writing, over.then_some(LAST_WORDS));
+            let ready = caught.wait(&reading, &writing, if over { Some(LAST_WORDS) } else { end.patience() });
+            if !over && end.is_silent() {
+                break;
+            }
             if ready & 2 != 0 && !show(&line) && over || over && ready == 0 {
                 break;
             }
@@ -229,8 +259,11 @@ impl Screen {
                     Err(_) => typed.clear(),
                 }
             }
-            if pass_on(socket, caught) {
+            if pass_on(socket, caught, &mut end) {
                 let _ = ask(socket, &Ask::Resize(size()));
+            }
+            if end.status.is_some() && !over {
+                break;
             }
         }
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &settings);

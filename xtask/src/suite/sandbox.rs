@@ -99,6 +99,7 @@ const TESTS: &[Test] = &[
     ("sandbox/pause", running::pause),
     ("sandbox/stats", running::stats),
     ("sandbox/background", running::background),
+    ("sandbox/exec_silent", running::exec_silent),
     ("sandbox/running_supervisor_killed", running::supervisor_killed),
     ("sandbox/other_user", running::other_user),
     ("sandbox/garbage_in_the_channel", running::garbage),

@@ -250,6 +250,17 @@ $J wait c 2>/dev/null; echo $?
     says(s, body, want)
 }
 
+/// A program asked of a supervisor that is stopped has not begun: the command ends by its signals, and nothing is run later.
+pub fn exec_silent(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name a -- sleep 100 >/dev/null
+pid=$($J list --json | python3 -c 'import json, sys; print([s["pid"] for s in json.load(sys.stdin) if s["name"] == "a"][0])')
+kill -STOP $pid; $J exec a -- touch /tmp/later & sleep 0.5; kill -TERM $!; wait $!; echo $?
+kill -CONT $pid; $J exec a -- echo now; sleep 0.3; $J exec a -- ls /tmp/later 2>/dev/null; $J kill a
+"#;
+    says(s, body, "143\nnow\n")
+}
+
 /// A killed supervisor leaves nothing that confuses anybody.
 pub fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
     let body = r#"
