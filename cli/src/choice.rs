@@ -49,6 +49,12 @@ pub struct Choice {
 
 /// The gate and the jail of a run; `None` leaves the choice open. An error names the cause and the remedy.
 pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> {
+    // Not by looking for gates and jails: guests' threads can be traced here as on a host.
+    if inside_janua() {
+        return Err("this is a program on Janua's kernel already, and Janua does not run inside itself yet\n       \
+                    run the program as it is: it is in the sandbox"
+            .to_owned());
+    }
     if let (Some(gate), Some(jail)) = (gate, jail)
         && !fits(gate, jail)
     {
@@ -132,17 +138,13 @@ fn best(gate: Option<Gate>) -> Result<Jail, String> {
 
 /// Why no gate works, and what would help.
 fn nothing() -> String {
-    if inside_janua() {
-        return "this is a program on Janua's kernel already, and Janua does not run inside itself yet\n       \
-                run the program as it is: it is in the sandbox"
-            .to_owned();
-    }
     "this host offers none of the gates janua has\n       `janua doctor` prints what it tried".to_owned()
 }
 
 /// Whether this command itself runs on Janua's kernel, which its version shows.
 pub fn inside_janua() -> bool {
-    std::fs::read_to_string("/proc/version").is_ok_and(|text| text.to_lowercase().contains("janua"))
+    // What follows the name of who has built a host's kernel.
+    std::fs::read_to_string("/proc/version").is_ok_and(|text| text.contains(" SMP Janua "))
 }
 
 /// Why protection keys do not lock the kernel's memory here, in words.

@@ -129,8 +129,14 @@ impl FileSystem for TmpFs {
 /// What statfs(2) reports of a memory file system.
 pub(super) fn stat(shared: &Shared, magic: u64) -> FsStat {
     let (used, limit) = shared.pages();
-    let blocks = if limit == u64::MAX { UNLIMITED_PAGES.max(used.saturating_mul(2)) } else { limit };
-    let free = blocks.saturating_sub(used);
+    let room = shared.room();
+    let blocks = match (limit, room) {
+        (u64::MAX, u64::MAX) => UNLIMITED_PAGES.max(used.saturating_mul(2)),
+        // All file systems share what the sandbox may have.
+        (u64::MAX, _) => used.saturating_add(room),
+        _ => limit,
+    };
+    let free = blocks.saturating_sub(used).min(room);
     let nodes = shared.nodes();
     FsStat {
         magic,

@@ -100,12 +100,14 @@ const TESTS: &[Test] = &[
     ("sandbox/stats", running::stats),
     ("sandbox/background", running::background),
     ("sandbox/exec_silent", running::exec_silent),
+    ("sandbox/nested", running::nested),
     ("sandbox/running_supervisor_killed", running::supervisor_killed),
     ("sandbox/other_user", running::other_user),
     ("sandbox/garbage_in_the_channel", running::garbage),
     ("sandbox/no_exec", hostfiles::no_exec),
     ("sandbox/unreadable_files", hostfiles::unreadable),
     ("sandbox/attributes", hostfiles::attributes),
+    ("sandbox/room_for_files", hostfiles::room),
     ("sandbox/planted_links", hostfiles::planted),
 ];
 

@@ -86,6 +86,11 @@ impl Shared {
         self.space.pages()
     }
 
+    /// Pages that may be taken besides, as far as the whole sandbox's limit goes.
+    pub fn room(&self) -> u64 {
+        self.space.room()
+    }
+
     pub fn set_limit(&self, pages: u64) {
         self.space.set_limit(pages);
     }

@@ -77,6 +77,16 @@ impl Space {
         (self.used.load(Ordering::Relaxed), self.limit.load(Ordering::Relaxed))
     }
 
+    /// Pages that the sandbox's account of files in memory leaves; `u64::MAX` where there is no limit.
+    pub fn room(&self) -> u64 {
+        let disk = &self.machine.accounts().disk;
+        match disk.limit() {
+            usize::MAX => u64::MAX,
+            _ if !self.files => u64::MAX,
+            limit => (limit.saturating_sub(disk.used()) / PAGE) as u64,
+        }
+    }
+
     pub fn set_limit(&self, pages: u64) {
         self.limit.store(pages, Ordering::Relaxed);
     }

@@ -133,6 +133,25 @@ cmp native bind >&2 && cmp native overlay >&2 && echo same || { diff native bind
     }
 }
 
+/// What there is room for in files in memory is what `--disk` leaves, wherever somebody asks.
+pub fn room(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+cat >ask.sh <<'END'
+at_most() { set -- $1 $(stat -f -c '%S %a' $2); echo $(($2 * $3 <= $1 && $3 > 0)); }
+for place in / /tmp /dev/shm; do at_most 16777216 $place; done
+set -- $(stat -f -c '%S %b' /dev/shm); echo $(($1 * $2 <= 16777216))
+head -c 6000000 /dev/zero >/dev/shm/x; head -c 6000000 /dev/zero >/tmp/y
+set -- $(stat -f -c '%S %a' /); echo $(($1 * $2 < 5000000))
+rm /dev/shm/x; set -- $(stat -f -c '%S %a' /); echo $(($1 * $2 > 10000000))
+END
+run --disk 16M -- sh ask.sh
+"#;
+    match said(s, PLAIN, body)?.as_str() {
+        "1\n1\n1\n1\n1\n1\n" => Ok(()),
+        other => Err(other.to_owned()),
+    }
+}
+
 /// Root that has been given another user's XDG_RUNTIME_DIR follows no link that this one planted, and hands nothing to who listens there.
 pub fn planted(s: &Sandbox) -> Result<(), String> {
     let body = r#"

@@ -261,6 +261,14 @@ kill -CONT $pid; $J exec a -- echo now; sleep 0.3; $J exec a -- ls /tmp/later 2>
     says(s, body, "143\nnow\n")
 }
 
+/// Janua in Janua reports that, whatever gate and jail would be looked for.
+pub fn nested(s: &Sandbox) -> Result<(), String> {
+    let body = "run -- $J run -- echo x 2>&1; echo $?; run -- $J run --jail none -- echo x 2>/dev/null; echo $?";
+    let want = "janua: this is a program on Janua's kernel already, and Janua does not run inside itself yet\n       \
+                run the program as it is: it is in the sandbox\n125\n125\n";
+    says(s, body, want)
+}
+
 /// A killed supervisor leaves nothing that confuses anybody.
 pub fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
     let body = r#"
