@@ -138,7 +138,8 @@ impl Server {
         if let Some(found) = &self.found
             && channel::announce(found.listener.as_raw_fd())
         {
-            self.accept();
+            // Who has found the name already may have asked for something.
+            channel::look_again();
         }
     }
 

@@ -50,7 +50,7 @@ struct Peer {
     /// Why it is over.
     ended: Option<String>,
     /// Its end is to be reported to the kernel.
-    untold: bool,
+    unreported: bool,
 }
 
 /// The other tiles. None where one was not asked for.
@@ -126,7 +126,7 @@ fn start_one(tile: Tile, setup: &Setup<'_>, config: &[u8]) -> Result<Peer, Strin
     };
     tiles::apart(&kept, || supervise(&setup, &theirs))
         .map_err(|errno| failed(number, "cannot make a process for it (fork)", errno))?;
-    Ok(Peer { number, socket, process: None, ended: None, untold: false })
+    Ok(Peer { number, socket, process: None, ended: None, unreported: false })
 }
 
 /// What the supervisor of another tile does until that is over: its exit code.
@@ -252,7 +252,7 @@ impl Peer {
 
     fn over(&mut self, why: &str) {
         self.ended = Some(printable(why));
-        self.untold = true;
+        self.unreported = true;
         // Whatever is left of it.
         self.kill();
     }
@@ -305,8 +305,8 @@ impl Tiles {
                 }
             }
             // A kernel that does not listen now gets it with the next event.
-            if self.peers[at].untold && sandbox.ask(&Request::TileEnded { tile: number }, &[]).is_ok() {
-                self.peers[at].untold = false;
+            if self.peers[at].unreported && sandbox.ask(&Request::TileEnded { tile: number }, &[]).is_ok() {
+                self.peers[at].unreported = false;
             }
         }
     }

@@ -113,7 +113,7 @@ shared_calls! {
     _sysctl() => missing, home, Missing("removed from Linux in 5.5; /proc/sys is the way");
     prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, merging of equal pages or dispatch control; speculation is as the machine has it");
     chroot(path: UserStr) => plain fs::dir::chroot, fs, Full;
-    sync() => wait fs::sync::sync, fs, Full;
+    sync() => wait fs::sync::sync, fs, Partial("files of the host are left to the host: fsync writes them back");
     acct() => missing, home, Missing("no process accounting file is written; waits and /proc give the figures");
     mount(source: UserStr, target: UserStr, kind: UserStr, flags: fs::mount::MsFlags, data: UserPtr<u8>) => plain fs::mount::mount, fs, Partial("one name space, all mounts private; file systems tmpfs, proc, devtmpfs");
     umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, fs, Partial("MNT_EXPIRE");
@@ -210,7 +210,7 @@ shared_calls! {
     prlimit64(pid: i32, resource: Resource, new: UserPtr<Rlimit>, old: UserPtr<Rlimit>) => plain limits::prlimit64, task, Full;
     name_to_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     open_by_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
-    syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Full;
+    syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Partial("files of the host are left to the host: fsync writes them back");
     setns() => missing, home, Missing("there are no namespaces to enter");
     getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, home, Full;
     kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, task, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");

@@ -14,22 +14,22 @@
 #define DN_ATTRIB 32
 #define DN_MULTISHOT 0x80000000
 #endif
-static volatile int told, which, code, band, from;
+static volatile int signals, which, code, band, from;
 static void hear(int n, siginfo_t *i, void *u)
 {
 	(void)u;
-	told++, which = n, code = i->si_code, band = i->si_band, from = i->si_fd;
+	signals++, which = n, code = i->si_code, band = i->si_band, from = i->si_fd;
 }
 static int dir;
 static void heard(const char *what)
 {
-	if (told == 0)
+	if (signals == 0)
 		say("  %s: nothing\n", what);
 	else if (which >= SIGRTMIN)
-		say("  %s: %d, code %d, band %#x, this descriptor %d\n", what, told, code, band, from == dir);
+		say("  %s: %d, code %d, band %#x, this descriptor %d\n", what, signals, code, band, from == dir);
 	else
 		say("  %s: %s\n", what, t_sig(which));
-	told = 0;
+	signals = 0;
 }
 /* Everything that can happen in the directory, one after the other. */
 static void all(void)
@@ -113,7 +113,7 @@ int main(void)
 	heard("taken back");
 	/* A child's doings are heard by who asked, and not by the child. */
 	R(fcntl(dir, F_NOTIFY, DN_DELETE | DN_MULTISHOT));
-	CHILD("child", must(unlink("d/a")); T(told == 0));
+	CHILD("child", must(unlink("d/a")); T(signals == 0));
 	heard("a child's");
 	must(close(dir));
 	int f = must(open("file", O_RDWR | O_CREAT, 0600)), e[2];

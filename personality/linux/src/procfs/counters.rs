@@ -37,9 +37,9 @@ pub fn softirqs(subject: &Subject, text: &mut Text) -> Result<()> {
 }
 
 /// /proc/pressure: for how much of the time somebody, or everybody, was kept waiting.
-pub static PRESSURE: &[Entry] = &[Entry::text("cpu", of_processors), Entry::text("io", none), Entry::text("memory", none)];
+pub static PRESSURE: &[Entry] = &[Entry::text("cpu", on_a_host), Entry::text("io", on_a_host), Entry::text("memory", none)];
 
-/// Nobody is kept waiting by this kernel: it reclaims no memory, and files are the host's or in memory.
+/// Nobody is kept waiting by this kernel: it reclaims no memory.
 fn none(_: &Subject, text: &mut Text) -> Result<()> {
     for who in ["some", "full"] {
         let _ = writeln!(text, "{who} avg10=0.00 avg60=0.00 avg300=0.00 total=0");
@@ -47,9 +47,9 @@ fn none(_: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// On a host all threads that can run are the host's to schedule, and none waits for this kernel. Where the kernel schedules, it does not
-/// measure that: EOPNOTSUPP, as on Linux with pressure switched off.
-fn of_processors(subject: &Subject, text: &mut Text) -> Result<()> {
+/// On a host all threads that can run are the host's to schedule, files are its or in memory, and none waits for this kernel. Where the kernel schedules and
+/// has a disk, it does not measure that: EOPNOTSUPP, as on Linux with pressure switched off.
+fn on_a_host(subject: &Subject, text: &mut Text) -> Result<()> {
     if subject.kernel.machine.host().is_none() {
         return Err(Errno::EOPNOTSUPP);
     }

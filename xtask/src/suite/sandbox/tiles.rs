@@ -77,7 +77,7 @@ fn first_killed(s: &Sandbox) -> Result<(), String> {
     let body = r#"
 run -d --tiles 3 --cores 1 --name t -- sleep 100; listen 2
 first=$(pid 0); second=$(pid 1); third=$(kernel 2); kill -KILL $first
-for i in $(seq 200); do ls -d /proc/$second /proc/$third >/dev/null 2>&1 || break; sleep 0.1; done
+for i in $(seq 200); do test -e /proc/$second/exe || test -e /proc/$third/exe || break; sleep 0.1; done
 for pid in $second $third; do test -e /proc/$pid/exe && echo $pid is left; done; echo over
 "#;
     says(s, body, "t\nover\n")
