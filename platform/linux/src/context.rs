@@ -14,6 +14,7 @@ use janua_port::user::Reach;
 use janua_port::{Context, Nanos, Plain, Registers, Spawn, UserMemory};
 
 use crate::boot::{self, Jail};
+use crate::kept::{self, Look};
 use crate::registers::HostedRegisters;
 use crate::sys::{self, Call, nr};
 use crate::user::HostedUser;
@@ -78,6 +79,7 @@ impl HostedContext {
     /// Copies between `len` bytes of the kernel at `local` and the memory of its host process, by process_vm_readv(2) or
     /// process_vm_writev(2): bytes copied before the first that cannot be.
     fn copy(&self, call: Call, addr: usize, local: usize, len: usize) -> usize {
+        let _look = Look::new();
         // Any thread's id names its process.
         let Some(pid) = self.host_tid() else { return 0 };
         let (local, remote) = ([local, len], [addr, len]);
@@ -181,7 +183,8 @@ impl Context for HostedContext {
 
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {
         if whole_task {
-            return clock::of_other(self.host_ids()?, true);
+            let ids = self.host_ids()?;
+            return Some(kept::cpu_of(ids.0, clock::of_other(ids, true)?));
         }
         let counted = if self.is_caller() { clock::of_caller() } else { clock::of_other(self.host_ids()?, false)? };
         Some(spare::cpu_of(self.area()?, counted))
@@ -191,8 +194,12 @@ impl Context for HostedContext {
         match whole_task {
             false if self.is_caller() => Some(spare::usage_of(self.area()?, usage::of_caller()?)),
             false => Some(spare::usage_of(self.area()?, usage::of_thread(self.host_ids()?)?)),
-            true if self.is_in_process() => usage::of_callers_process(),
-            true => usage::of_process(self.host_ids()?.0),
+            true => {
+                let pid = self.host_ids()?.0;
+                let own = self.is_in_process();
+                let usage = if own { usage::of_callers_process()?.0 } else { usage::of_process(pid)? };
+                Some(kept::usage_of(pid, usage))
+            }
         }
     }
 
@@ -205,15 +212,17 @@ impl Context for HostedContext {
     }
 
     fn peak_resident(&self) -> u64 {
-        let pid = if self.is_in_process() { Some(None) } else { self.host_ids().map(|(pid, _)| Some(pid)) };
-        pid.and_then(|pid| usage::peak_resident(self.index, pid)).unwrap_or(0)
+        let ids = self.host_ids();
+        ids.and_then(|(pid, _)| usage::peak_resident(self.index, pid, self.is_in_process())).unwrap_or(0)
     }
 
     fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        let _look = Look::new();
         usage::residency(self.host_ids().ok_or(Errno::ESRCH)?.0, each)
     }
 
     fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
+        let _look = Look::new();
         usage::page_map(self.host_tid().ok_or(Errno::ESRCH)?, addr, out)
     }
 
@@ -225,6 +234,8 @@ impl Context for HostedContext {
         if !self.is_in_process() {
             return Err(Errno::EXDEV);
         }
+        // What a process has registered the host does not forget.
+        area::of(self.index).touched.store(true, Ordering::SeqCst);
         sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
     }
 }

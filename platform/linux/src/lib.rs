@@ -23,6 +23,7 @@ pub mod heap;
 pub mod host;
 pub mod identity;
 pub mod idle;
+mod kept;
 pub mod lock;
 pub mod machine;
 mod random;

@@ -25,7 +25,7 @@ use crate::sys::{self, Call, nr};
 use crate::threads;
 use crate::vdso;
 use crate::{boot, descriptors, host};
-use crate::{spare, spawn};
+use crate::{kept, spare, spawn};
 
 /// Guests' memory starts behind the kernel's low page, which is the first that the host lets anybody map (vm.mmap_min_addr).
 const LOWEST: usize = LOW_PAGE + LOW_SIZE;
@@ -166,14 +166,7 @@ impl Space for HostedSpace {
         if shared {
             hop()?;
         }
-        let bounds = bounds();
-        let above = boot::info().vdso_end as usize;
-        let above = if above == 0 { vdso::ranges()[1].1 } else { above };
-        for (start, end) in bounds.parts(bounds.low, bounds.high).into_iter().chain([(above, USER_END)]) {
-            if end > start {
-                call(nr::MUNMAP, [start, end - start, 0, 0, 0, 0])?;
-            }
-        }
+        drop_guest_memory()?;
         if shared { Ok(Arc::new(HostedSpace)) } else { Ok(self) }
     }
 
@@ -206,6 +199,19 @@ impl Ground for HostedSpace {
     fn restore_entry(&self) -> usize {
         entry::hosted_restore as *const () as usize
     }
+}
+
+/// Unmaps all that the calling process' guests have mapped.
+pub fn drop_guest_memory() -> Result<()> {
+    let bounds = bounds();
+    let above = boot::info().vdso_end as usize;
+    let above = if above == 0 { vdso::ranges()[1].1 } else { above };
+    for (start, end) in bounds.parts(bounds.low, bounds.high).into_iter().chain([(above, USER_END)]) {
+        if end > start {
+            call(nr::MUNMAP, [start, end - start, 0, 0, 0, 0])?;
+        }
+    }
+    Ok(())
 }
 
 /// A guest has marked some memory as not for its children, so that nobody else may use that mark.
@@ -249,8 +255,11 @@ fn hop() -> Result<()> {
     signal::set_mask(u64::MAX).inspect_err(|_| this.host_pid.store(old_pid, Ordering::Relaxed))?;
     hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
-    let hopped = spawn::disarm().and_then(|()| clone_process(this));
+    let disarmed = spawn::disarm();
+    let kept = disarmed.is_ok() && kept::move_to_one(index);
+    let hopped = if kept { Ok(()) } else { disarmed.and_then(|()| clone_process(this)) };
     match hopped {
+        Ok(()) if kept => kept::arrived(index),
         Ok(()) => {
             area::set_space(index, None);
             spare::nothing_counted(this);

@@ -126,7 +126,7 @@ pub fn keep(index: usize) {
 }
 
 /// What the host has counted for the calling thread is not the next guest's.
-fn note_counted(this: &Shared) {
+pub fn note_counted(this: &Shared) {
     let counted = (this.host_pid.load(Ordering::Relaxed), this.host_tid.load(Ordering::Relaxed));
     let scheduled = usage::scheduled(counted).unwrap_or_default();
     let usage = usage::of_caller().unwrap_or_default();
@@ -146,6 +146,18 @@ fn set_counted(this: &Shared, usage: &Usage, scheduled: &Scheduled, cpu: Nanos) 
     }
 }
 
+/// `usage` without what was counted before.
+pub fn without(usage: Usage, before: &Usage) -> Usage {
+    Usage {
+        user: usage.user.saturating_sub(before.user),
+        system: usage.system.saturating_sub(before.system),
+        minor_faults: usage.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: usage.major_faults.saturating_sub(before.major_faults),
+        waits: usage.waits.saturating_sub(before.waits),
+        preemptions: usage.preemptions.saturating_sub(before.preemptions),
+    }
+}
+
 /// Processor time of the thread of an area, out of what the host has counted.
 pub fn cpu_of(this: &Shared, cpu: Nanos) -> Nanos {
     cpu.saturating_sub(this.counted[0].load(Ordering::Relaxed))
@@ -153,15 +165,10 @@ pub fn cpu_of(this: &Shared, cpu: Nanos) -> Nanos {
 
 /// The same for all that it has used.
 pub fn usage_of(this: &Shared, usage: Usage) -> Usage {
-    let less = |word: u64, at: usize| word.saturating_sub(this.counted[at].load(Ordering::Relaxed));
-    Usage {
-        user: less(usage.user, 1),
-        system: less(usage.system, 2),
-        minor_faults: less(usage.minor_faults, 3),
-        major_faults: less(usage.major_faults, 4),
-        waits: less(usage.waits, 5),
-        preemptions: less(usage.preemptions, 6),
-    }
+    let at = |at: usize| this.counted[at].load(Ordering::Relaxed);
+    let before =
+        Usage { user: at(1), system: at(2), minor_faults: at(3), major_faults: at(4), waits: at(5), preemptions: at(6) };
+    without(usage, &before)
 }
 
 /// The same for how it has had the processor.

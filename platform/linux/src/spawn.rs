@@ -25,7 +25,7 @@ use crate::signal;
 use crate::spare;
 use crate::sys::{self, nr};
 use crate::threads;
-use crate::{faults, guard, heap, idle, text};
+use crate::{faults, guard, heap, idle, kept, text};
 
 const THREAD_FLAGS: u64 = clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
@@ -120,6 +120,9 @@ fn launch(index: usize, flags: u64, tls: Option<usize>) -> Result<u32> {
     // No call of `sys`, since the child goes on elsewhere.
     if let Some(errno) = faults::of(nr::CLONE) {
         return Err(errno);
+    }
+    if flags & clone::THREAD != 0 {
+        kept::note_several();
     }
     let area = hosted::area(index);
     let stack = hosted::stack_start(index) - 8;
@@ -441,6 +444,8 @@ fn end(index: usize) -> ! {
         spare::keep(index);
         if hosted::is_empty() {
             spare::dismiss();
+            kept::keep(index);
+            kept::forget(area::of(index));
         }
     }
     finish(index)

@@ -71,7 +71,12 @@ fn has_small_pages(index: usize) -> bool {
 
 /// Of a new thread: it has the text as its maker has it.
 pub fn inherit(index: usize) {
-    let ((word, bit), has) = (small(index), has_small_pages(here()));
+    inherit_from(index, here());
+}
+
+/// The same of a thread that is to run in the process of the thread of another area.
+pub fn inherit_from(index: usize, other: usize) {
+    let ((word, bit), has) = (small(index), has_small_pages(other));
     // Nearly always it is so already.
     if has_small_pages(index) != has {
         let _ = if has { word.fetch_or(bit, Ordering::Relaxed) } else { word.fetch_and(!bit, Ordering::Relaxed) };

@@ -12,7 +12,7 @@ use janua_port::{Host, accounts};
 
 use crate::host::{self, LinuxHost};
 use crate::sys::{self, nr};
-use crate::{area, boot, spawn, text};
+use crate::{area, boot, kept, spawn, text};
 
 /// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
 pub fn below_proc(pid: u32, file: impl Display) -> Result<Vec<u8>> {
@@ -68,24 +68,24 @@ fn rusage(who: usize) -> Option<[u64; 18]> {
 const RUSAGE_SELF: usize = 0;
 const RUSAGE_THREAD: usize = 1;
 
-/// What a guest has, of what the host counts for its process: without the kernel's image, `more` of it than from the start. Pages of the
+/// What the guest of a thread's area has, of what the host counts for its process: without the kernel's image. Pages of the
 /// kernel's shared memory that the process has used stay in it.
-fn of_guest(resident: u64, more: u64) -> u64 {
-    resident.saturating_sub(boot::info().image_resident + more)
+pub fn of_guest(index: usize, resident: u64) -> u64 {
+    resident.saturating_sub(boot::info().image_resident + text::more(index))
 }
 
-/// [`janua_port::Context::peak_resident`], of the process of a guest thread, by the host's id; without one it is the calling process.
-pub fn peak_resident(index: usize, pid: Option<u32>) -> Option<u64> {
-    let kib = match pid {
-        None => rusage(RUSAGE_SELF)?[4],
-        Some(pid) => {
-            let mut status = [0; 4096];
-            let status = read_small(&below_proc(pid, "status").ok()?, &mut status)?;
-            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-            line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?
-        }
+/// [`janua_port::Context::peak_resident`], of the process of a guest thread, by the host's id; `own`: it is the calling process.
+pub fn peak_resident(index: usize, pid: u32, own: bool) -> Option<u64> {
+    let kib = if own {
+        rusage(RUSAGE_SELF)?[4]
+    } else {
+        let mut status = [0; 4096];
+        let status = read_small(&below_proc(pid, "status").ok()?, &mut status)?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?
     };
-    Some(of_guest(kib.saturating_mul(1024), text::more(index)))
+    let peak = kept::peak_of(pid, kib.saturating_mul(1024), || resident_whole(pid));
+    Some(of_guest(index, peak))
 }
 
 /// What the calling thread has used.
@@ -93,9 +93,15 @@ pub fn of_caller() -> Option<Usage> {
     rusage(RUSAGE_THREAD).map(from_rusage)
 }
 
-/// What the calling thread's process has used.
-pub fn of_callers_process() -> Option<Usage> {
-    rusage(RUSAGE_SELF).map(from_rusage)
+/// What the calling thread's process has used, and the most bytes it has had in memory.
+pub fn of_callers_process() -> Option<(Usage, u64)> {
+    let words = rusage(RUSAGE_SELF)?;
+    Some((from_rusage(words), words[4].saturating_mul(1024)))
+}
+
+/// Whether the host's /proc has the kernel's processes by the numbers they know.
+pub fn is_numbered() -> bool {
+    boot::info().proc_same_numbers != 0
 }
 
 /// What another thread has used, by the host's ids of its process and of itself.
@@ -260,11 +266,15 @@ pub fn resident_own(tid: u32) -> Option<usize> {
 
 /// [`janua_port::Context::resident`], of the process of a guest thread.
 pub fn resident(index: usize, pid: u32) -> Option<u64> {
+    resident_whole(pid).map(|resident| of_guest(index, resident))
+}
+
+/// Bytes that a process has resident, the kernel's among them.
+fn resident_whole(pid: u32) -> Option<u64> {
     let mut words = [0; 128];
     // Pages of the whole, then those in memory.
     let words = read_small(&below_proc(pid, "statm").ok()?, &mut words)?;
-    let resident = words.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)?;
-    Some(of_guest(resident, text::more(index)))
+    words.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)
 }
 
 /// Page tables that are quickly walked, however little they hold.

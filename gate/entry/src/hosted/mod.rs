@@ -42,6 +42,8 @@ pub const SELECTOR_SIZE: usize = THREADS << SELECTOR_SHIFT;
 pub const ALONE: usize = SELECTOR_BASE + 64;
 /// Behind it: one more than the index of the process' spare thread, which has no guest and waits for one; 0 for none.
 pub const SPARE: usize = ALONE + 8;
+/// Behind that: not 0 once the process has, or has had, a second host thread.
+pub const SEVERAL: usize = SPARE + 8;
 /// Thread stacks; near the rest, so that a process needs few page tables.
 pub const STACK_BASE: usize = KERNEL_BASE + (64 << 20);
 pub const STACK_SIZE: usize = 64 << 10;
@@ -120,7 +122,7 @@ pub struct Own {
     pub body: usize,
     /// Where the thread pointer of a new thread is to be; `usize::MAX` keeps it.
     pub tls: usize,
-    /// Address of what a spare thread's next guest begins with, boxed; 0 for a new thread.
+    /// Address of what a spare thread's next guest begins with, boxed; 0 for a new thread. Of one that goes on for another: its stack pointer.
     pub inherited: usize,
     /// The last host signal that interrupted user code.
     pub arrival: Arrival,
