@@ -28,7 +28,7 @@ const WAYS: &[&str] = &["call", "sud", compare::AWAY];
 /// Conformance programs that run here too (with musl, which links them statically); with `--long` all do.
 #[rustfmt::skip]
 const SAMPLE: &[&str] = &[
-    "code/jit_rwx", "code/single_step", "exec/argv_env", "fs/read_write", "futex/pi", "mm/mprotect", "pipe/basics", "poll/epoll", "proc/fork",
+    "code/jit_rwx", "code/single_step", "exec/argv_env", "fs/read_write", "futex/pi", "mm/mprotect", "pipe/basics", "poll/epoll", "proc/fork", "proc/used_by_vfork",
     "ptrace/calls", "ptrace/events", "sig/altstack", "sig/handlers", "sig/jump_register", "thread/sync",
 ];
 
