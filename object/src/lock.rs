@@ -3,7 +3,7 @@
 //! Every file that is or was lately locked has a [`FileLocks`], found by device and inode number in the kernel's [`LockTable`].
 //! A description that took a lock keeps its file's [`FileLocks`], so that its last close releases without a search.
 //!
-//! Lock order: [`LockTable::files`], then [`FileLocks::state`], then [`LockTable::waits`]. Queues are woken with none held.
+//! Lock order: [`LockTable::files`], then [`FileLocks::state`], then [`LockTable::waits`] or [`LockTable::processes`]. Queues are woken with none held.
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,9 @@ struct State {
     records: Vec<Record>,
     /// flock(2) holders: at most one exclusive, or any number of shared.
     flocks: Vec<(u64, Mode)>,
+    /// The processes that are in [`LockTable::processes`] with this file, and the one that was looked for last.
+    noted: BTreeSet<u32>,
+    last: Option<u32>,
 }
 
 /// Which file: device and inode number.
@@ -73,6 +76,7 @@ pub struct Held {
 
 /// The locks of one file.
 pub struct FileLocks {
+    this: Weak<FileLocks>,
     table: Arc<LockTable>,
     state: Mutex<State>,
     /// Woken whenever something is released or weakened.
@@ -85,6 +89,11 @@ pub struct LockTable {
     files: Mutex<HashMap<FileKey, Weak<FileLocks>>>,
     /// Records held by processes, anywhere: none is the usual case, which lets close(2) look no further.
     process_records: AtomicUsize,
+    /// The files on which a process holds records or has done so, by the process' number and the place of the file's locks: what is to be looked at when it
+    /// is over, however many others are locked.
+    processes: Mutex<BTreeMap<(u32, usize), Weak<FileLocks>>>,
+    /// How many there are of these.
+    noted: AtomicUsize,
     /// Who waits for whom, for deadlock detection: (waiting process, holding process), and how many threads do.
     waits: Mutex<BTreeMap<(u32, u32), usize>>,
 }
@@ -111,8 +120,12 @@ impl LockTable {
         if files.len() == files.capacity() {
             files.retain(|_, locks| locks.strong_count() > 0);
         }
-        let locks =
-            Arc::new(FileLocks { table: self.clone(), state: Mutex::new(State::default()), released: WaitQueue::new() });
+        let locks = Arc::new_cyclic(|this| FileLocks {
+            this: this.clone(),
+            table: self.clone(),
+            state: Mutex::new(State::default()),
+            released: WaitQueue::new(),
+        });
         files.insert(key, Arc::downgrade(&locks));
         locks
     }
@@ -129,12 +142,28 @@ impl LockTable {
 
     /// A process is over: its record locks with it.
     pub fn release_process(&self, pid: u32) {
-        if !self.any_process_records() {
+        if self.noted.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let all: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
-        for locks in all {
+        let mut processes = self.processes.lock();
+        let own: Vec<_> = processes.range((pid, 0)..=(pid, usize::MAX)).map(|(key, locks)| (*key, locks.upgrade())).collect();
+        for (key, _) in &own {
+            self.forget(&mut processes, *key);
+        }
+        drop(processes);
+        for locks in own.into_iter().filter_map(|(_, locks)| locks) {
+            {
+                let mut state = locks.state.lock();
+                state.noted.remove(&pid);
+                state.last = None;
+            }
             locks.release(Owner::Process(pid));
+        }
+    }
+
+    fn forget(&self, processes: &mut BTreeMap<(u32, usize), Weak<FileLocks>>, key: (u32, usize)) {
+        if processes.remove(&key).is_some() {
+            self.noted.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -205,7 +234,32 @@ impl Drop for WaitEntry<'_> {
     }
 }
 
+impl Drop for FileLocks {
+    fn drop(&mut self) {
+        let place = core::ptr::from_ref(self) as usize;
+        let noted = core::mem::take(&mut self.state.get_mut().noted);
+        if noted.is_empty() {
+            return;
+        }
+        let mut processes = self.table.processes.lock();
+        for pid in noted {
+            self.table.forget(&mut processes, (pid, place));
+        }
+    }
+}
+
 impl FileLocks {
+    /// Notes that the owner, if it is a process, holds something of this file.
+    fn note(&self, state: &mut State, owner: Owner) {
+        let Owner::Process(pid) = owner else { return };
+        if state.last.replace(pid) == Some(pid) || !state.noted.insert(pid) {
+            return;
+        }
+        let key = (pid, core::ptr::from_ref(self) as usize);
+        self.table.processes.lock().insert(key, self.this.clone());
+        self.table.noted.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The first lock that hinders `wanted` (F_GETLK).
     pub fn conflict(&self, wanted: &Record) -> Option<Record> {
         self.state.lock().records.iter().filter(|held| held.hinders(wanted)).min_by_key(|held| held.start).copied()
@@ -221,6 +275,7 @@ impl FileLocks {
         let weakened = carve(&mut state.records, wanted.owner, wanted.start, wanted.end, Some(wanted.mode));
         insert_merged(&mut state.records, wanted);
         self.count(wanted.owner, before, state.records.len());
+        self.note(&mut state, wanted.owner);
         drop(state);
         if weakened {
             self.released.wake_all();
@@ -466,5 +521,45 @@ mod tests {
         assert!(locks.flock(1, Mode::Exclusive), "the failed conversion has given its lock up");
         locks.release(Owner::Description(1));
         assert!(locks.flock(2, Mode::Exclusive));
+    }
+
+    fn whole(pid: u32) -> Record {
+        Record { owner: Owner::Process(pid), mode: Mode::Shared, start: 0, end: TO_END }
+    }
+
+    #[test]
+    fn the_end_of_a_process_looks_at_its_own_files_only() {
+        let table = LockTable::new();
+        let files: Vec<_> = (0..100).map(|inode| table.of((1, inode))).collect();
+        for (at, file) in files.iter().enumerate() {
+            assert_eq!(file.set(whole(7)), Ok(()));
+            if at % 50 == 0 {
+                assert_eq!(file.set(whole(8)), Ok(()));
+            }
+        }
+        assert_eq!(table.noted.load(Ordering::Relaxed), 102);
+        table.release_process(9);
+        assert_eq!(table.list().len(), 100);
+        table.release_process(7);
+        assert_eq!(table.list().len(), 2);
+        assert!(table.list().iter().all(|held| held.records == [whole(8)]));
+        assert_eq!(table.noted.load(Ordering::Relaxed), 2);
+        // A number that is used again.
+        assert_eq!(files[1].set(whole(7)), Ok(()));
+        table.release_process(7);
+        table.release_process(8);
+        assert!(table.list().is_empty() && !table.any_process_records());
+        assert_eq!(table.noted.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_file_nobody_has_locks_on_is_forgotten() {
+        let table = LockTable::new();
+        let file = table.of((1, 1));
+        assert_eq!(file.set(whole(7)), Ok(()));
+        file.clear(Owner::Process(7), 0, TO_END);
+        drop(file);
+        assert_eq!(table.noted.load(Ordering::Relaxed), 0);
+        table.release_process(7);
     }
 }

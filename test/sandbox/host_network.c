@@ -180,6 +180,41 @@ static void records(void)
 	must(close(s));
 }
 
+/* What a user without privileges may not have done, whatever the one may who runs the sandbox. */
+static void rights(void)
+{
+	if (geteuid())
+		return;
+	fflush(0);
+	pid_t pid = fork();
+	if (pid) {
+		t_reap("of a user", pid);
+		return;
+	}
+	must(setgid(1000));
+	must(setuid(1000));
+	int one = 1, mark = 77, high = 6, stream = must(socket(AF_INET, SOCK_STREAM, 0)), dgram = must(socket(AF_INET, SOCK_DGRAM, 0));
+	int six = socket(AF_INET6, SOCK_DGRAM, 0);
+	char eight[8] = {0, 0, 1, 4};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(81), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	R(bind(stream, (void *)&at, sizeof at));
+	R(setsockopt(dgram, SOL_SOCKET, SO_MARK, &mark, sizeof mark));
+	R(setsockopt(dgram, SOL_SOCKET, SO_PRIORITY, &mark, sizeof mark));
+	R(setsockopt(dgram, SOL_SOCKET, SO_PRIORITY, &high, sizeof high));
+	R(setsockopt(dgram, SOL_SOCKET, SO_DEBUG, &one, sizeof one));
+	R(setsockopt(dgram, SOL_SOCKET, SO_RCVBUFFORCE, &one, sizeof one));
+	R(setsockopt(dgram, SOL_IP, 19 /* IP_TRANSPARENT */, &one, sizeof one));
+	if (six >= 0) {
+		R(setsockopt(six, SOL_IPV6, 75 /* IPV6_TRANSPARENT */, &one, sizeof one));
+		R(setsockopt(six, SOL_IPV6, 54 /* IPV6_HOPOPTS */, eight, sizeof eight));
+	}
+	R(setsockopt(stream, SOL_TCP, 13 /* TCP_CONGESTION */, "reno", 4));
+	R(setsockopt(dgram, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3));
+	R(setsockopt(dgram, SOL_SOCKET, SO_BINDTODEVICE, "", 0));
+	R(socket(AF_INET, SOCK_RAW, 1));
+	_exit(t_failed);
+}
+
 static void refused(void)
 {
 	static const struct { int level, name; } options[] = {
@@ -210,6 +245,7 @@ int main(int argc, char **argv)
 		moves("write", by_write, nonblocking);
 		moves("writev", by_writev, nonblocking);
 	}
+	rights();
 	torn("one range", 0);
 	torn("two ranges", 1);
 	zerocopy();

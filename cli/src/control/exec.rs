@@ -16,6 +16,7 @@ use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize,
 
 use super::client::{Exec, ask, reach};
 use super::detach::printable;
+use super::pipes;
 use super::wire::{self, Ask, Received, Reply};
 
 const SIGWINCH: i32 = signal::SIGWINCH as i32;
@@ -36,8 +37,9 @@ pub fn run(what: Exec) -> Result<ExitCode, String> {
         io::stdout().as_fd().try_clone_to_owned(),
         io::stderr().as_fd().try_clone_to_owned(),
     ];
-    let streams: Vec<OwnedFd> =
+    let mut streams: Vec<OwnedFd> =
         streams.into_iter().collect::<Result<_, _>>().map_err(|error| format!("cannot hand over a descriptor: {error}"))?;
+    let shown = pipes::in_place_of_terminals(&program.files, &mut streams)?;
     let mut handed: Vec<BorrowedFd<'_>> = program.files.iter().map(|number| streams[*number as usize].as_fd()).collect();
     handed.extend(screen.as_ref().map(|screen| screen.inside.as_fd()));
     let caught = Caught::take(&[&PASSED_ON[..], &[SIGWINCH]].concat()).ok_or("the host gives no descriptor for signals")?;
@@ -51,6 +53,8 @@ pub fn run(what: Exec) -> Result<ExitCode, String> {
         Some(screen) => screen.play(&socket, &caught),
         None => follow(&socket, &caught),
     };
+    // What the program wrote last, unless others that it began hold the pipe.
+    while shown.recv_timeout(Duration::from_millis(LAST_WORDS as u64)).is_ok() {}
     end.report()
 }
 
@@ -87,7 +91,7 @@ fn program(what: &Exec, screen: Option<&Screen>) -> Result<Program, String> {
     })
 }
 
-fn is_terminal(number: u32) -> bool {
+pub(super) fn is_terminal(number: u32) -> bool {
     match number {
         0 => isatty(io::stdin()),
         1 => isatty(io::stdout()),

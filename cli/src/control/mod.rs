@@ -5,6 +5,7 @@ pub mod detach;
 mod exec;
 mod list;
 pub mod log;
+mod pipes;
 mod place;
 pub mod server;
 mod stats;

@@ -25,6 +25,7 @@ use crate::net::addr::{STORAGE, SockAddr};
 use crate::net::common::Common;
 use crate::net::control::{self, Control, Words};
 use crate::net::iface;
+use crate::net::rights;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 
 /// Most bytes moved by one host call.
@@ -143,7 +144,8 @@ impl Socket for HostSocket {
         &self.common
     }
 
-    fn bind(&self, _caller: &dyn NetCaller, addr: &SockAddr) -> Result<()> {
+    fn bind(&self, caller: &dyn NetCaller, addr: &SockAddr) -> Result<()> {
+        rights::bind(&caller.cred(), addr)?;
         let addr = addr.encode();
         self.host.socket_call(SocketCall::Bind { fd: self.fd, addr: addr.as_bytes() }).map(drop)
     }
@@ -180,10 +182,13 @@ impl Socket for HostSocket {
     fn send(
         &self,
         _caller: &dyn Caller,
-        _names: Option<&dyn NetCaller>,
+        names: Option<&dyn NetCaller>,
         buf: &mut WriteBuf<'_>,
         message: &Outgoing,
     ) -> Result<usize> {
+        if !message.ancillary.is_empty() {
+            rights::send(names.map(|names| names.cred()).as_deref(), &message.ancillary)?;
+        }
         let len = buf.left();
         if self.common.is_records() && len > PIECE {
             return Err(Errno::EMSGSIZE);
@@ -283,6 +288,8 @@ impl Socket for HostSocket {
         if !is_plain(level, name) {
             return Err(not_passed(level, name));
         }
+        let bound = || self.get_option(caller, sol::SOCKET, so::BINDTODEVICE, 16).is_ok_and(|name| !name.is_empty());
+        rights::set_option(&caller.cred(), level, name, value, bound)?;
         self.host.socket_call(SocketCall::Setsockopt { fd: self.fd, level, name, value }).map(drop)
     }
 

@@ -17,6 +17,7 @@ pub mod netlink;
 pub mod peek;
 pub mod proc;
 pub mod records;
+mod rights;
 pub mod snmp;
 pub mod socket;
 pub mod stamp;

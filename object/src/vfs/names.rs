@@ -8,7 +8,8 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 
-use crate::vfs::access::{self, EXEC, WRITE, Who};
+use crate::caller::Cred;
+use crate::vfs::access::{self, EXEC, READ, S_ISGID, S_ISUID, WRITE, Who};
 use crate::vfs::dentry::{Children, Dentry};
 use crate::vfs::inode::{FileKind, Inode, Perm};
 use crate::vfs::path::Path;
@@ -432,9 +433,19 @@ fn forget(dir: &Path, children: &mut Children, name: &[u8]) {
     }
 }
 
-/// Whether a file may get another name (protected_hardlinks is off, as in the kernel's own default): directories never.
-pub fn may_link(inode: &Arc<dyn Inode>) -> Result<()> {
-    if inode.kind() == FileKind::Directory { Err(Errno::EPERM) } else { Ok(()) }
+/// Whether a file may get another name: directories never; others for their owner, or who may read and write them, if no rights come with their execution
+/// (protected_hardlinks at 1, the default of distributions). EPERM.
+pub fn may_link(inode: &Arc<dyn Inode>, cred: &Cred) -> Result<()> {
+    if inode.kind() == FileKind::Directory {
+        return Err(Errno::EPERM);
+    }
+    let perm = inode.perm()?;
+    if access::owns(&perm, cred) {
+        return Ok(());
+    }
+    const GROUP_RUNS: u32 = S_ISGID | 0o010;
+    let plain = inode.kind() == FileKind::Regular && perm.mode & S_ISUID == 0 && perm.mode & GROUP_RUNS != GROUP_RUNS;
+    if plain && access::check(&perm, cred, READ | WRITE).is_ok() { Ok(()) } else { Err(Errno::EPERM) }
 }
 
 /// The rest of what rename(2) is refused for: rights on what leaves its directory, kinds that do not fit, places that are mounted on.

@@ -64,15 +64,16 @@ impl Personality for Linux {
     }
 
     fn out_of_memory(thread: &Thread, resident: u64) {
+        // First: nothing that it has to do with may come before its end.
+        let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
         let name = thread.comm();
         let line = format!(
             "janua: out of memory: process {} ({}) is killed, which has {} MiB\n",
             thread.process().pid,
-            String::from_utf8_lossy(&name),
+            String::from_utf8_lossy(&name).replace(char::is_control, "?"),
             resident >> 20
         );
         thread.machine().console().write(line.as_bytes());
-        let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
     }
 
     fn ended_outside(thread: &Thread) {

@@ -303,6 +303,9 @@ fn become_first(entry: usize, setup: &Setup<'_>, processes: Processes, channel: 
         let info = CONTROL_BASE as *mut BootInfo;
         (*info).proc = proc.fd;
         (*info).proc_same_numbers = proc.same_numbers.into();
+        if !needs.inherited.contains(&libc::STDERR_FILENO) {
+            speak_without_waiting();
+        }
         wall::close_others(needs, [proc.fd, channel]);
         // A supervisor that ended before the first line has sent no signal.
         let mut supervisor = libc::pollfd { fd: channel, events: 0, revents: 0 };
@@ -322,6 +325,25 @@ fn become_first(entry: usize, setup: &Setup<'_>, processes: Processes, channel: 
             entry = in(reg) entry,
             options(noreturn),
         )
+    }
+}
+
+/// Gives the calling process a standard error of its own that no call waits for, where that is a terminal or a pipe: who reads there, or a guest, could
+/// hold up the kernel as it says why it ends somebody. What cannot be written is lost.
+fn speak_without_waiting() {
+    // SAFETY: plain calls; the structure is ours.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        let known = libc::fstat(libc::STDERR_FILENO, &raw mut stat) == 0;
+        if !known || !matches!(stat.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFCHR) {
+            return;
+        }
+        let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+        let own = libc::open(c"/proc/self/fd/2".as_ptr(), flags);
+        if own >= 0 {
+            libc::dup2(own, libc::STDERR_FILENO);
+            libc::close(own);
+        }
     }
 }
 

@@ -177,7 +177,7 @@ struct Stderr;
 
 impl Console for Stderr {
     fn write(&self, bytes: &[u8]) {
-        sys::write_all(2, bytes);
+        sys::report(bytes);
     }
 }
 

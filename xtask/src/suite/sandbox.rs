@@ -109,6 +109,8 @@ const TESTS: &[Test] = &[
     ("sandbox/attributes", hostfiles::attributes),
     ("sandbox/room_for_files", hostfiles::room),
     ("sandbox/planted_links", hostfiles::planted),
+    ("sandbox/link_owner", hostfiles::link_owner),
+    ("sandbox/full_stderr", ends::full_stderr),
 ];
 
 /// The names of all tests, as the skip list writes them.

@@ -64,19 +64,20 @@ impl Inode for HostInode {
             let fd = self.open_place(flags::O_WRONLY | flags::O_NONBLOCK)?;
             self.host().truncate(fd.fd(), size)?;
         }
-        let (dir, name) = self.meant()?;
+        // A link too: its name may be another file's by now, whose owner this would become.
+        let file = self.any_fd()?;
         if change.uid.is_some() || change.gid.is_some() {
-            self.host().chown(dir.fd(), &name, change.uid.unwrap_or(u32::MAX), change.gid.unwrap_or(u32::MAX))?;
+            self.host().chown(file.fd(), b"", change.uid.unwrap_or(u32::MAX), change.gid.unwrap_or(u32::MAX))?;
         }
         if let Some(mode) = change.mode {
             if self.kind == FileKind::Symlink {
                 return Err(Errno::EOPNOTSUPP);
             }
-            self.host().chmod(self.any_fd()?.fd(), mode & 0o7777)?;
+            self.host().chmod(file.fd(), mode & 0o7777)?;
         }
         // A change of size sets the times on the host itself.
         if (change.atime.is_some() || change.mtime.is_some()) && change.size.is_none() {
-            self.host().utimens(dir.fd(), &name, change.atime, change.mtime)?;
+            self.host().utimens(file.fd(), b"", change.atime, change.mtime)?;
         }
         let mut stat = self.stat.lock();
         stat.uid = change.uid.unwrap_or(stat.uid);

@@ -154,19 +154,6 @@ impl HostInode {
         }
     }
 
-    /// The directory and name of the file for a change by name, which is the file that is meant. ESTALE.
-    pub(super) fn meant(&self) -> Result<(Arc<OwnedFd>, Arc<[u8]>)> {
-        if let Some(fd) = self.fds.lock().any() {
-            return Ok((fd, Arc::from(&b""[..])));
-        }
-        if self.kind == FileKind::Symlink {
-            let (dir, name) = self.dir_and_name()?;
-            let stat = self.host().stat_at(dir.fd(), &name)?;
-            return if (stat.dev, stat.ino) == self.id() { Ok((dir, name)) } else { Err(Errno::ESTALE) };
-        }
-        Ok((self.any_fd()?, Arc::from(&b""[..])))
-    }
-
     /// Before a name goes: those that use the file reach it by a descriptor from now on.
     pub(super) fn pin(&self) -> Result<()> {
         let fd = self.any_fd()?;

@@ -161,7 +161,8 @@ pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new
     with_parent(thread, new_dir, &new, |walk, parent| {
         let name = file_name(walk, parent)?;
         let elsewhere = target.mount.id != parent.dir.mount.id;
-        let allowed = if elsewhere { Err(Errno::EXDEV) } else { janua_object::vfs::may_link(target.inode()) };
+        let may = || janua_object::vfs::may_link(target.inode(), &thread.ext.cred());
+        let allowed = if elsewhere { Err(Errno::EXDEV) } else { may() };
         allowed.map_err(|why| unless_there(walk, parent, why))?;
         at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Link(target.inode())).map(|_| ())
     })

@@ -112,7 +112,7 @@ static FS: &[Entry] = &[
     settable("pipe-max-size", pipe_most, set_pipe_most),
     fixed!("pipe-user-pages-hard", "0"),
     fixed!("pipe-user-pages-soft", "16384"),
-    fixed!("protected_hardlinks", "0"),
+    fixed!("protected_hardlinks", "1"),
     fixed!("protected_symlinks", "0"),
 ];
 

@@ -235,24 +235,25 @@ pub fn heard(task: &Arc<Task>, number: u32) {
     }
 }
 
-/// Looks at the timers on processor time; whether one is still armed.
+/// Looks at the timers on processor time; whether one is still armed. Each clock is asked once, however many timers go by it.
 pub fn sample(task: &Arc<Task>, runner: Option<&Thread>) -> bool {
     let mut letters = Vec::new();
     let mut armed = false;
+    let mut clocks = BTreeMap::new();
     for (&id, timer) in &mut task.posix_timers.list.lock().timers {
         if timer.clock.is_cpu() && timer.progress.next.is_some() {
-            let now = timer.now(task, None);
-            letters.extend(timer.expire(id, now));
-            if timer.signalled != Signalled::Not {
-                continue;
-            }
-            armed |= timer.progress.next.is_some();
-            if let (ClockId::Thread { tid }, Some(_)) = (timer.clock, timer.progress.next)
-                && let Some(seat) = task.kernel.thread(tid)
-            {
-                cpu::ask(&seat);
+            let tid = if let ClockId::Thread { tid } = timer.clock { Some(tid) } else { None };
+            let (now, goes_on) = clocks.entry(tid).or_insert_with(|| (timer.now(task, None), false));
+            letters.extend(timer.expire(id, *now));
+            if timer.signalled == Signalled::Not && timer.progress.next.is_some() {
+                *goes_on = true;
+                armed = true;
             }
         }
+    }
+    let going_on = clocks.into_iter().filter(|(_, (_, goes_on))| *goes_on).filter_map(|(tid, _)| tid);
+    for seat in going_on.filter_map(|tid| task.kernel.thread(tid)) {
+        cpu::ask(&seat);
     }
     for letter in letters {
         letter.send(task, runner);

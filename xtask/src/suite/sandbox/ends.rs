@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 use super::{Sandbox, clean, expect, text};
+use crate::suite::{attacks, compare};
+use crate::workspace;
 
 /// A program that is up: its shell and its child have reported it in a file of a writable bind.
 pub fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
@@ -164,4 +166,27 @@ pub fn daemon_ends(s: &Sandbox) -> Result<(), String> {
         4,
         &["started"],
     )
+}
+
+/// Standard error takes nothing more, for good, and a program uses up the sandbox's memory: its end does not wait for the line about it, nor do others. The line holds
+/// nothing for a terminal that the program has put into its name.
+pub fn full_stderr(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/full_stderr");
+    attacks::build(&workspace::root().join("test/sandbox/full_stderr.c"), &program, &[])?;
+    let line = s.line(&["--memory", "96M"], &[&program.display().to_string()]);
+    // Who holds the other end reads nothing until the program has said its last line.
+    let reader = "{ for i in $(seq 300); do grep -q nanosleep said && exit; sleep 0.1; done; echo too late >>said; }";
+    let script = format!("cd {}; >said; '{}' 2>&1 >said | {reader}; cat said", s.dir.display(), line.join("' '"));
+    let wanted = ["who has too much: killed by SIGKILL", "nanosleep(&most, 0) = -1 EINTR"];
+    let ended = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
+    expect("with standard error full", &ended, 0, &wanted)?;
+    if text(&ended).contains("too late") {
+        return Err("the program's end waited for somebody to read what is said of it".into());
+    }
+    let named = s.run(&["--memory", "96M"], &[&program.display().to_string(), "named"])?;
+    expect("with a name", &named, 0, &wanted)?;
+    match text(&named).lines().find(|line| line.contains("out of memory")) {
+        Some(line) if !line.contains('\x1b') && line.contains("is killed") => Ok(()),
+        other => Err(format!("the line about it: {other:?}")),
+    }
 }

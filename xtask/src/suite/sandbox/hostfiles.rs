@@ -2,6 +2,8 @@
 
 use super::{Sandbox, clean, text};
 use crate::build;
+use crate::suite::{attacks, compare};
+use crate::workspace;
 
 /// A shell script that has `run` (the beginning of a `janua run`), `$J`, the command, and `other`, which runs a command as another user than root.
 /// It prints the same lines that it would if there were something to be seen, with `as_root` 0, where the caller is not root.
@@ -186,4 +188,22 @@ rm -f /run/janua/.$name.* /tmp/janua-0/.$name.*
     let said = said(s, PLAIN, body)?;
     let want = "mine\nexec 125\nkill 125\nnobody came\n1\nlink 125\n";
     if said == want || said == "fine\n" { Ok(()) } else { Err(format!("it says {said:?}, not {want:?}")) }
+}
+
+/// A user changes the owner of a link of his own in a writable bind while its name is exchanged with that of root's file: that one stays root's.
+pub fn link_owner(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/link_owner");
+    attacks::build(&workspace::root().join("test/sandbox/link_owner.c"), &program, &[])?;
+    let body = format!(
+        r#"
+if ! root; then echo "root's"; exit; fi
+chmod 755 .; mkdir own
+run --bind "$PWD/own:/own:rw" -- {} /own
+"#,
+        program.display()
+    );
+    match said(s, PLAIN, &body)?.as_str() {
+        "root's\n" => Ok(()),
+        other => Err(other.to_owned()),
+    }
 }

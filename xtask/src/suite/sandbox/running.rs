@@ -198,6 +198,7 @@ $J exec t -- sh -c 'tty; stty size; echo x >/dev/tty; ps -o tty= -p $$'
 $J exec --env 'PS1=ok> ' t -- bash --norc --noprofile --noediting -i; echo code $?
 $J exec t -- sh -c 'trap "" INT; printf ready; sleep 100; echo not reached'; echo code $?
 $J exec t -- sh -c 'echo out; seq 20000 | tail -n 1' | cat
+$J exec t -- sh -c 'for i in 0 1 2; do readlink /proc/$$/fd/$i | sed -n "s|/dev/|handed over: |p" >&2; done; echo asks; read line; echo "read $line"; echo plain >&2' | cat
 $J kill t
 "#;
     let steps = [
@@ -218,10 +219,25 @@ $J kill t
         Type("\x03"),
         Until("^C"),
         Type("\x1c"),
+        Until("asks"),
+        Type("a line\n"),
     ];
     let outcome = clean(on_terminal(script(s, body), &s.dir, &steps, true)?)?;
     let said = text(&outcome);
-    let wanted = ["/dev/pts/0\r\n", "x\r\npts/0", "41 101\r\n", "exit\r\ncode 9\r\n", "code 131\r\n", "out\r\n20000\r\n"];
+    // Who has its descriptor would read what is typed there when the program is over.
+    if said.contains("handed over") {
+        return Err(format!("a terminal of the host's is in the sandbox: {said:?}"));
+    }
+    let wanted = [
+        "/dev/pts/0\r\n",
+        "x\r\npts/0",
+        "41 101\r\n",
+        "exit\r\ncode 9\r\n",
+        "code 131\r\n",
+        "out\r\n20000\r\n",
+        "read a line\r\n",
+        "plain\r\n",
+    ];
     match wanted.iter().find(|wanted| !said.contains(**wanted)) {
         Some(wanted) => Err(format!("no {wanted:?} in {said:?}")),
         None => Ok(()),
