@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_abi::linux::Errno;
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::host::LinuxHost;
 use janua_platform_linux::machine::{self, LockSleep};
@@ -110,10 +111,16 @@ pub fn refuse(why: &str) -> ! {
 }
 
 /// The same for what the host has refused.
-pub fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
-    let _ = writeln!(Line, "janua: {why}: {errno:?}");
+pub fn refuse_with(why: &str, errno: Errno) -> ! {
+    let _ = match errno {
+        Errno::EAGAIN => writeln!(Line, "janua: {why}: {NO_PROCESSES}"),
+        _ => writeln!(Line, "janua: {why}: {errno:?}"),
+    };
     machine::stop_sandbox(125)
 }
+
+/// What EAGAIN means at the start: the kernel has some processes and threads of its own.
+const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u): end some, or raise the limit";
 
 // A check of the whole workspace, for the host, finds the standard library's own.
 #[cfg(target_os = "none")]
