@@ -112,15 +112,9 @@ pub fn refuse(why: &str) -> ! {
 
 /// The same for what the host has refused.
 pub fn refuse_with(why: &str, errno: Errno) -> ! {
-    let _ = match errno {
-        Errno::EAGAIN => writeln!(Line, "janua: {why}: {NO_PROCESSES}"),
-        _ => writeln!(Line, "janua: {why}: {errno:?}"),
-    };
+    let _ = writeln!(Line, "janua: {why}: {}", boot::refusal(errno));
     machine::stop_sandbox(125)
 }
-
-/// What EAGAIN means at the start: the kernel has some processes and threads of its own.
-const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u): end some, or raise the limit";
 
 // A check of the whole workspace, for the host, finds the standard library's own.
 #[cfg(target_os = "none")]

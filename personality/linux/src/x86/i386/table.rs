@@ -411,8 +411,8 @@ with_generic! {
     362 shared::connect;
     363 shared::listen;
     364 shared::accept4;
-    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
-    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
+    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
+    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
     367 shared::getsockname;
     368 shared::getpeername;
     369 shared::sendto;
