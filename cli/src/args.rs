@@ -134,7 +134,8 @@ Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found
 executable; 125: janua failed or its kernel faulted, and standard error says why; 124: --time
 ran out.")]
 pub struct Run {
-    /// The gate, by which system calls enter the kernel: call (rewritten call sites), sud, seccomp, or auto for the best here
+    /// The gate, by which system calls enter the kernel: call (rewritten call sites), sud, seccomp, ptrace (with the jail process), or
+    /// auto for the best here
     #[arg(long, value_name = "GATE", default_value = "auto", value_parser = crate::gates::Names, hide_possible_values = true)]
     gate: String,
 

@@ -1,6 +1,6 @@
 //! Which gate and jail a run gets: what was asked for, if the machine has it, otherwise the best it has.
 
-use janua_abi::linux::signal;
+use janua_abi::linux::{Errno, signal};
 use janua_platform_host::{self as host, Probe, Refused};
 
 use crate::options::{Gate, Jail};
@@ -76,6 +76,7 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     let jail = match jail {
         Some(jail) => match jail_works(jail) {
             Ok(()) => jail,
+            Err(why) if is_starved(why) => return Err(NO_PROCESSES.to_owned()),
             Err(why) if jail == Jail::Process => {
                 return Err(format!(
                     "the jail `process` does not work here: {}\n       `janua doctor` prints more, --jail none does without",
@@ -95,7 +96,8 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         }
         None => match best(gate) {
             Ok(jail) => jail,
-            Err(why) => {
+            Err(NoJail { starved: true, .. }) => return Err(NO_PROCESSES.to_owned()),
+            Err(NoJail { why, .. }) => {
                 unlocked = Some(why);
                 Jail::None
             }
@@ -106,7 +108,7 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         // The probe of the jail covered what the gate needs but the dispatch, which every machine with such a host has.
         None if jail == Jail::Pkey => Gate::Call,
         None if jail == Jail::Process => host::traced_mailboxes().map_or(Gate::Ptrace, |()| Gate::Call),
-        None => Gate::ALL.into_iter().find(|gate| gate_works(*gate).is_ok()).ok_or_else(nothing)?,
+        None => any_gate()?,
     };
     if (gate, jail) == (Gate::Call, Jail::Process)
         && let Err(why) = host::traced_mailboxes()
@@ -119,26 +121,55 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     Ok(Choice { gate, jail, unlocked })
 }
 
-/// The best jail that works here, with this gate if one was asked for: keys, as calls are fastest behind them, or else the kernel in a process of its
-/// own. If there is none, why.
-fn best(gate: Option<Gate>) -> Result<Jail, String> {
-    let jails = || [Jail::Pkey, Jail::Process].into_iter().filter(|jail| gate.is_none_or(|gate| fits(gate, *jail)));
-    if let Some(jail) = jails().find(|jail| jail_works(*jail).is_ok()) {
-        return Ok(jail);
-    }
-    let with = gate.map_or(String::new(), |gate| format!(" with the gate `{}`", gate.name()));
-    let why = |jail| match (jail, jail_works(jail)) {
-        (Jail::Pkey, Err(why)) => Some(no_keys(why)),
-        (jail, Err(why)) => Some(format!("the jail `{}`: {}", jail.name(), crate::doctor::refused(why).trim_end_matches('.'))),
-        (_, Ok(())) => None,
-    };
-    let all: Vec<String> = jails().filter_map(why).collect();
-    Err(if all.is_empty() { format!("no jail holds{with}") } else { format!("no jail works{with}: {}", all.join("; ")) })
+/// What is said when the host refuses to start a process, by which gates and jails are tried, and of which a sandbox has some.
+const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u)\n       end some, or raise the limit: a sandbox has some of its own";
+
+/// Whether something was not even tried, because there may be no more processes.
+fn is_starved(why: Refused) -> bool {
+    why == Refused::Errno(Errno::EAGAIN.0.get().into())
 }
 
-/// Why no gate works, and what would help.
-fn nothing() -> String {
-    "this host offers none of the gates janua has\n       `janua doctor` prints what it tried".to_owned()
+/// Why there is no jail.
+struct NoJail {
+    why: String,
+    /// One could not be tried.
+    starved: bool,
+}
+
+/// The best jail that works here, with this gate if one was asked for: keys, as calls are fastest behind them, or else the kernel in a process of its
+/// own.
+fn best(gate: Option<Gate>) -> Result<Jail, NoJail> {
+    let mut tried = Vec::new();
+    for jail in [Jail::Pkey, Jail::Process].into_iter().filter(|jail| gate.is_none_or(|gate| fits(gate, *jail))) {
+        match jail_works(jail) {
+            Ok(()) => return Ok(jail),
+            Err(why) => tried.push((jail, why)),
+        }
+    }
+    let starved = tried.iter().any(|(_, why)| is_starved(*why));
+    let with = gate.map_or(String::new(), |gate| format!(" with the gate `{}`", gate.name()));
+    let why = |(jail, why): (Jail, Refused)| match jail {
+        Jail::Pkey => no_keys(why),
+        jail => format!("the jail `{}`: {}", jail.name(), crate::doctor::refused(why).trim_end_matches('.')),
+    };
+    let all: Vec<String> = tried.into_iter().map(why).collect();
+    let why = if all.is_empty() { format!("no jail holds{with}") } else { format!("no jail works{with}: {}", all.join("; ")) };
+    Err(NoJail { why, starved })
+}
+
+/// The best gate that works here. If there is none, why, and what would help.
+fn any_gate() -> Result<Gate, String> {
+    let mut starved = false;
+    for gate in Gate::ALL {
+        match gate_works(gate) {
+            Ok(()) => return Ok(gate),
+            Err(why) => starved |= is_starved(why),
+        }
+    }
+    Err(match starved {
+        true => NO_PROCESSES.to_owned(),
+        false => "this host offers none of the gates janua has\n       `janua doctor` prints what it tried".to_owned(),
+    })
 }
 
 /// Whether this command itself runs on Janua's kernel, which its version shows.

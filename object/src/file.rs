@@ -205,6 +205,10 @@ pub trait File: Send + Sync + Any {
     fn sync(&self, _data_only: bool) -> Result<()> {
         Err(Errno::EINVAL)
     }
+    /// syncfs(2) of a file without a path: writes back all of the file system that it is on.
+    fn sync_fs(&self) -> Result<()> {
+        Ok(())
+    }
     /// Whether [`File::sync`] may take as long as a disk does.
     fn sync_blocks(&self) -> bool {
         false

@@ -341,6 +341,10 @@ impl File for HostFile {
         self.files().ok_or(Errno::EINVAL)?.fsync(self.fd, data_only)
     }
 
+    fn sync_fs(&self) -> Result<()> {
+        self.files().map_or(Ok(()), |files| files.sync_fs(self.fd))
+    }
+
     fn sync_blocks(&self) -> bool {
         true
     }

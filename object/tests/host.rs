@@ -16,7 +16,7 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::hostfs::HostFs;
-use janua_object::fs::overlay::Overlay;
+use janua_object::fs::overlay::{Below, Overlay};
 use janua_object::hostfile::HostFile;
 use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
 use janua_port::{Backing, HostFd};
@@ -151,6 +151,34 @@ fn names_of_one_file_below_lead_to_one_node() {
         assert_eq!(w.read("/twin").unwrap(), "changed");
         assert_eq!(one.attr().unwrap().ino, w.find("/file").unwrap().inode().attr().unwrap().ino);
     }
+}
+
+#[test]
+fn what_is_written_to_a_bind_is_written_back_by_the_host() {
+    let synced = || common::SYNCED.with_borrow_mut(core::mem::take);
+    let w = World::bind("written_back", true);
+    let inode = |path: &str| w.find(path).unwrap().inode().clone();
+    let numbers = ["/", "/file", "/dir"].map(|path| inode(path).attr().unwrap().ino);
+    w.root.mount.fs.sync().unwrap();
+    w.root.mount.fs.sync_of(&*inode("/file")).unwrap();
+    inode("/dir").sync().unwrap();
+    assert_eq!(synced(), numbers);
+    assert!(w.root.mount.fs.sync_blocks() && inode("/dir").sync_blocks());
+    let w = World::bind("read_only", false);
+    w.root.mount.fs.sync().unwrap();
+    w.find("/dir").unwrap().inode().sync().unwrap();
+    assert!(!w.root.mount.fs.sync_blocks() && synced().is_empty());
+}
+
+#[test]
+fn a_part_of_an_overlay_is_shown_as_the_host_s_file_system() {
+    let (w, host) = (World::overlay("below"), World::bind("below_host", false).root.mount.fs.stat().unwrap());
+    let below = Below::new("sysfs", w.root.mount.fs.clone(), w.find("/dir").unwrap().inode().clone());
+    assert_eq!((below.stat().unwrap().magic, below.stat().unwrap().block_size), (host.magic, host.block_size));
+    // What was made above has nothing below.
+    w.write("/dir/made", "above");
+    let made = below.stat_of(&**w.find("/dir/made").unwrap().inode()).unwrap().magic;
+    assert!(made == w.root.mount.fs.stat().unwrap().magic && made != host.magic);
 }
 
 #[test]

@@ -110,6 +110,8 @@ pub trait HostFiles: Host {
     fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()>;
     /// fsync(2), or fdatasync(2) with `data_only`.
     fn fsync(&self, fd: HostFd, data_only: bool) -> Result<()>;
+    /// syncfs(2): all that is written to the file system that the descriptor, of a file opened for reading or writing, is on.
+    fn sync_fs(&self, fd: HostFd) -> Result<()>;
     /// mkdirat(2).
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
     /// mknodat(2); `mode` has the file type.

@@ -34,7 +34,12 @@ pub fn print(names: &[String], as_json: bool) -> ExitCode {
             Err(why) => code = exit::fail(&why),
         }
     }
-    let text = if as_json { json(&all) } else { table(&all) };
+    let text = match as_json {
+        true => json(&all),
+        // Names of columns alone tell nobody anything.
+        false if all.is_empty() => String::new(),
+        false => table(&all),
+    };
     // A reader that closes early has seen what it wanted.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     code

@@ -75,7 +75,8 @@ pub fn boot(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<BootConfig, St
         terminal: File::options()
             .read(true)
             .write(true)
-            .custom_flags(OFlags::NOCTTY.bits() as i32)
+            // Nothing is ever read by this description: it is asked whether something could be.
+            .custom_flags((OFlags::NOCTTY | OFlags::NONBLOCK).bits() as i32)
             .open("/dev/tty")
             .ok()
             .map(|tty| HostFd(tty.into_raw_fd())),

@@ -31,7 +31,7 @@ impl Saved {
     /// elsewhere, or we are in the background: then the terminal may be a pager's, or another job's.
     pub fn over(&self) {
         let Some((tty, settings)) = &self.terminal else { return };
-        let ours = tcgetpgrp(tty).is_ok_and(|group| group == getpgrp());
+        let ours = self.is_ours();
         let same = |now: &Termios| {
             let flags = |t: &Termios| (t.input_modes, t.output_modes, t.control_modes, t.local_modes);
             flags(now) == flags(settings)
@@ -41,13 +41,22 @@ impl Saved {
         }
     }
 
+    /// Whether we are in the foreground of the terminal.
+    fn is_ours(&self) -> bool {
+        self.terminal.as_ref().is_some_and(|(tty, _)| tcgetpgrp(tty).is_ok_and(|group| group == getpgrp()))
+    }
+
     /// The program stopped: stop like it, so that the shell outside takes over, and go on with it when continued.
-    pub fn stop(&self, sandbox: &Sandbox, _signal: u32) {
-        let inside = self.terminal.as_ref().and_then(|(tty, _)| tcgetattr(tty).ok());
-        self.restore();
-        let _ = kill_process(getpid(), Signal::STOP);
+    pub fn stop(&self, sandbox: &Sandbox, signal: u32) {
+        // In the background the settings are another job's.
+        let inside = self.terminal.as_ref().filter(|_| self.is_ours()).and_then(|(tty, _)| tcgetattr(tty).ok());
+        if inside.is_some() {
+            self.restore();
+        }
+        let how = [Signal::TTIN, Signal::TTOU].into_iter().find(|how| how.as_raw() as u32 == signal).unwrap_or(Signal::STOP);
+        let _ = kill_process(getpid(), how);
         // Continued: back in the foreground, with the program's settings.
-        if let (Some((tty, _)), Some(inside)) = (&self.terminal, inside) {
+        if let (Some((tty, _)), Some(inside)) = (&self.terminal, inside.filter(|_| self.is_ours())) {
             let _ = tcsetattr(tty, OptionalActions::Drain, &inside);
         }
         let _ = sandbox.signal(Signal::CONT.as_raw());

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_abi::linux::Errno;
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::host::LinuxHost;
 use janua_platform_linux::machine::{self, LockSleep};
@@ -110,8 +111,8 @@ pub fn refuse(why: &str) -> ! {
 }
 
 /// The same for what the host has refused.
-pub fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
-    let _ = writeln!(Line, "janua: {why}: {errno:?}");
+pub fn refuse_with(why: &str, errno: Errno) -> ! {
+    let _ = writeln!(Line, "janua: {why}: {}", boot::refusal(errno));
     machine::stop_sandbox(125)
 }
 

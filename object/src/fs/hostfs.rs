@@ -298,24 +298,25 @@ impl FileSystem for HostFs {
         self.root.clone()
     }
     fn stat(&self) -> Result<FsStat> {
-        let words = self.shared.host.statfs(self.root.any_fd()?.fd())?;
-        Ok(FsStat {
-            magic: words[0],
-            block_size: words[1],
-            blocks: words[2],
-            blocks_free: words[3],
-            blocks_available: words[4],
-            files: words[5],
-            files_free: words[6],
-            fsid: words[7],
-            name_max: words[8],
-        })
+        self.root.file_system()
+    }
+    fn stat_of(&self, inode: &dyn Inode) -> Result<FsStat> {
+        of_host(inode).unwrap_or(&self.root).file_system()
     }
     fn dev(&self) -> u64 {
         self.shared.dev
     }
     fn read_only(&self) -> bool {
         !self.shared.writable
+    }
+    fn sync(&self) -> Result<()> {
+        self.root.sync_all()
+    }
+    fn sync_of(&self, inode: &dyn Inode) -> Result<()> {
+        of_host(inode).unwrap_or(&self.root).sync_all()
+    }
+    fn sync_blocks(&self) -> bool {
+        self.shared.writable
     }
 }
 
@@ -360,6 +361,40 @@ impl HostInode {
 
     fn host(&self) -> &'static dyn HostFiles {
         self.shared.host
+    }
+
+    /// What statfs(2) reports of what the file is on, which may be another file system of the host's than the root.
+    pub fn file_system(&self) -> Result<FsStat> {
+        let words = self.host().statfs(self.any_fd()?.fd())?;
+        Ok(FsStat {
+            magic: words[0],
+            block_size: words[1],
+            blocks: words[2],
+            blocks_free: words[3],
+            blocks_available: words[4],
+            files: words[5],
+            files_free: words[6],
+            fsid: words[7],
+            name_max: words[8],
+        })
+    }
+
+    /// Writes all back that is on the file system of the host's that the file is on. Nothing that was not written here has to be.
+    fn sync_all(&self) -> Result<()> {
+        if !self.shared.writable {
+            return Ok(());
+        }
+        let open = self.fds.lock().of_contents();
+        let fd = match (self.kind, open) {
+            (FileKind::Directory | FileKind::Regular, Some(fd)) => fd,
+            (FileKind::Directory | FileKind::Regular, None) => self.reader()?,
+            // These have nothing that could be opened; the directory they are in is on the same file system.
+            _ => {
+                let dir = self.place.lock().dir.clone();
+                dir.ok_or(Errno::ESTALE)?.reader()?
+            }
+        };
+        self.host().sync_fs(fd.fd())
     }
 
     /// Takes over what the host reports of the file.
@@ -644,6 +679,10 @@ impl HostInode {
     fn change(&self) -> Result<Change> {
         if self.shared.writable { Ok(Change::begin()) } else { Err(Errno::EROFS) }
     }
+}
+
+fn of_host(inode: &dyn Inode) -> Option<&HostInode> {
+    inode.as_any().downcast_ref()
 }
 
 fn host_inode(inode: &Arc<dyn Inode>) -> Result<&HostInode> {

@@ -58,3 +58,41 @@ impl FileSystem for Overlay {
         self.options.clone()
     }
 }
+
+/// A part of an overlay that is shown as what it is below: a file system of the host's own kind (sysfs), in which nothing is written.
+pub struct Below {
+    name: &'static str,
+    overlay: Arc<dyn FileSystem>,
+    root: Arc<dyn Inode>,
+}
+
+impl Below {
+    /// The directory `root` of an overlay, as a file system of this type.
+    pub fn new(name: &'static str, overlay: Arc<dyn FileSystem>, root: Arc<dyn Inode>) -> Arc<Below> {
+        Arc::new(Below { name, overlay, root })
+    }
+}
+
+impl FileSystem for Below {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn root(&self) -> Arc<dyn Inode> {
+        self.root.clone()
+    }
+    fn stat(&self) -> Result<FsStat> {
+        self.stat_of(&*self.root)
+    }
+    fn stat_of(&self, inode: &dyn Inode) -> Result<FsStat> {
+        match inode.as_any().downcast_ref::<Node>().and_then(Node::below) {
+            Some(below) => below.file_system(),
+            None => self.overlay.stat(),
+        }
+    }
+    fn dev(&self) -> u64 {
+        self.overlay.dev()
+    }
+    fn read_only(&self) -> bool {
+        true
+    }
+}

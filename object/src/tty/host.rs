@@ -49,6 +49,24 @@ impl Console {
         Ok(Arc::new(HostTty { console: self.clone(), bytes: HostFile::new(self.host, fd)? }))
     }
 
+    /// Whether the sandbox is in the background of the session outside. The host, which cannot stop it by a signal, refuses to read then, even
+    /// nothing.
+    fn in_background(&self) -> bool {
+        self.host.read(self.fd, &mut [], None) == Err(Errno::EIO) && self.host.poll(self.fd, Events::HUP.bits()) == 0
+    }
+
+    /// [`Job::check_read`], for the session outside as well.
+    fn check_read(&self, caller: &dyn Caller) -> Result<()> {
+        self.job.check_read(caller)?;
+        if self.in_background() { self.job.stop_reader(caller) } else { Ok(()) }
+    }
+
+    /// [`Job::check_change`], for the session outside as well.
+    fn check_change(&self, caller: &dyn Caller) -> Result<()> {
+        self.job.check_change(caller)?;
+        if self.in_background() { self.job.stop_changer(caller) } else { Ok(()) }
+    }
+
     fn termios(&self) -> Result<Termios> {
         let mut termios = Termios::default();
         self.host.ioctl(self.fd, request::TCGETS, termios.as_mut_bytes())?;
@@ -78,9 +96,9 @@ pub struct HostTty {
 impl File for HostTty {
     fn before_transfer(&self, caller: &dyn Caller, write: bool) -> Result<usize> {
         if !write {
-            self.console.job.check_read(caller)?;
+            self.console.check_read(caller)?;
         } else if self.console.termios()?.lflag & lflag::TOSTOP != 0 {
-            self.console.job.check_change(caller)?;
+            self.console.check_change(caller)?;
         }
         Ok(1)
     }
@@ -100,7 +118,7 @@ impl File for HostTty {
     fn ioctl(&self, file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         let console = &self.console;
         if CHANGES.contains(&request) {
-            console.job.check_change(caller)?;
+            console.check_change(caller)?;
         }
         let (host, fd, user) = (console.host, console.fd, caller.user());
         match request {
@@ -111,18 +129,18 @@ impl File for HostTty {
                 UserPtr::new(arg).write(user, &settings).map(|()| 0)
             }
             request::TCSETS2 | request::TCSETSW2 | request::TCSETSF2 => {
-                console.job.check_change(caller)?;
+                console.check_change(caller)?;
                 let mut settings = UserPtr::<Termios2>::new(arg).read(user)?;
                 host.ioctl(fd, request, settings.as_mut_bytes())
             }
             request::TCSETS | request::TCSETSW | request::TCSETSF => {
-                console.job.check_change(caller)?;
+                console.check_change(caller)?;
                 let mut termios = UserPtr::<Termios>::new(arg).read(user)?;
                 host.ioctl(fd, request, termios.as_mut_bytes())
             }
             request::TCGETA => UserPtr::new(arg).write(user, &Termio::of(&console.termios()?)).map(|()| 0),
             request::TCSETA | request::TCSETAW | request::TCSETAF => {
-                console.job.check_change(caller)?;
+                console.check_change(caller)?;
                 let mut termios = UserPtr::<Termio>::new(arg).read(user)?.apply(&console.termios()?);
                 // TCSETS, TCSETSW and TCSETSF come in the same order.
                 host.ioctl(fd, request - request::TCSETA + request::TCSETS, termios.as_mut_bytes())

@@ -60,9 +60,11 @@ impl Job {
 
     /// A read from the background stops the reader (SIGTTIN); where that cannot be, EIO.
     pub fn check_read(&self, caller: &dyn Caller) -> Result<()> {
-        if !self.in_background(caller) {
-            return Ok(());
-        }
+        if self.in_background(caller) { self.stop_reader(caller) } else { Ok(()) }
+    }
+
+    /// What becomes of a read from the background.
+    pub fn stop_reader(&self, caller: &dyn Caller) -> Result<()> {
         if caller.job_signal_ignored(SIGTTIN) || caller.is_group_orphaned() {
             return Err(Errno::EIO);
         }
@@ -72,7 +74,12 @@ impl Job {
 
     /// A change from the background stops its maker (SIGTTOU), unless that is ignored or blocked; where it cannot be, EIO.
     pub fn check_change(&self, caller: &dyn Caller) -> Result<()> {
-        if !self.in_background(caller) || caller.job_signal_ignored(SIGTTOU) {
+        if self.in_background(caller) { self.stop_changer(caller) } else { Ok(()) }
+    }
+
+    /// What becomes of a change from the background.
+    pub fn stop_changer(&self, caller: &dyn Caller) -> Result<()> {
+        if caller.job_signal_ignored(SIGTTOU) {
             return Ok(());
         }
         if caller.is_group_orphaned() {

@@ -62,6 +62,10 @@ pub trait FileSystem: Send + Sync + Any {
     fn name(&self) -> &'static str;
     fn root(&self) -> Arc<dyn Inode>;
     fn stat(&self) -> Result<FsStat>;
+    /// The same for one of its files, where others' file systems are within this one.
+    fn stat_of(&self, _inode: &dyn Inode) -> Result<FsStat> {
+        self.stat()
+    }
     /// `st_dev` of its files.
     fn dev(&self) -> u64;
     /// Whether it refuses every change, however it is mounted.
@@ -76,9 +80,13 @@ pub trait FileSystem: Send + Sync + Any {
     fn reconfigure(&self, _options: &[u8]) -> Result<()> {
         Ok(())
     }
-    /// Writes everything back (syncfs).
+    /// Writes everything back (sync).
     fn sync(&self) -> Result<()> {
         Ok(())
+    }
+    /// The same for what one of its files is on (syncfs), where others' file systems are within this one.
+    fn sync_of(&self, _inode: &dyn Inode) -> Result<()> {
+        self.sync()
     }
     /// Whether [`FileSystem::sync`] may take as long as a disk does.
     fn sync_blocks(&self) -> bool {
@@ -385,6 +393,11 @@ impl Vfs {
             }
         }
         Ok(top)
+    }
+
+    /// Shows `at` there again by itself, as the file system `fs`, whose files those are.
+    pub fn show_as(&self, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags, at: &Path) -> Result<()> {
+        self.attach(&Mount::detached(self, self.mounts.id(), fs, at.dentry.clone(), source, flags), at)
     }
 
     /// Takes a mount off its place. EBUSY while others are mounted below it, unless `lazy`, which takes those along; EINVAL

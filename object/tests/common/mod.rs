@@ -300,6 +300,11 @@ thread_local! {
 }
 
 /// A name has been made.
+thread_local! {
+    /// Inode numbers of the files that have been written back, or by which their file systems have been.
+    pub static SYNCED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
 fn taken(dir: HostFd, name: &CStr) {
     if let Some(take) = TAKEN.with_borrow(|take| *take) {
         take(dir, name);
@@ -442,7 +447,15 @@ impl HostFiles for TestHost {
         call!(libc::fallocate(fd.0, mode as i32, offset as i64, len as i64)).map(|_| ())
     }
     fn fsync(&self, fd: HostFd, _data_only: bool) -> Result<()> {
+        let stat = self.stat(fd)?;
+        SYNCED.with_borrow_mut(|synced| synced.push(stat.ino));
         call!(libc::fsync(fd.0)).map(|_| ())
+    }
+    fn sync_fs(&self, fd: HostFd) -> Result<()> {
+        // Noted and not done: it would write back all of the machine's.
+        let stat = self.stat(fd)?;
+        SYNCED.with_borrow_mut(|synced| synced.push(stat.ino));
+        Ok(())
     }
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
         let text = name(path);

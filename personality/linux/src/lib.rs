@@ -29,6 +29,7 @@ pub mod ptrace;
 pub mod queue;
 pub mod restart;
 pub mod ring;
+mod sampled;
 pub mod sched;
 mod shared;
 pub mod signal;

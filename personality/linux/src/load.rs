@@ -9,6 +9,7 @@ use janua_rt::Mutex;
 
 use crate::Kernel;
 use crate::process::Spent;
+use crate::sampled::Sampled;
 use crate::time::cpu;
 
 /// Time between two steps of the decay.
@@ -26,26 +27,36 @@ struct Known {
     averages: [u64; 3],
 }
 
-/// The averages of one kernel.
+/// The averages of one kernel, and the figures of all its processes together.
 #[derive(Default)]
-pub struct Load(Mutex<Known>);
+pub struct Load {
+    known: Mutex<Known>,
+    used: Sampled<Usage>,
+    resident: Sampled<Option<usize>>,
+}
 
-/// What all processes have used, those that were waited for among them.
-pub fn used(kernel: &Kernel) -> Usage {
-    let sum = Spent::default();
-    for task in kernel.processes() {
-        sum.add(cpu::usage_of_task(&task, None));
-        sum.add(task.usage.children.get());
-    }
-    sum.get()
+/// What all processes have used, those that were waited for among them, and when: a moment ago ([`crate::sampled`]).
+pub fn used(kernel: &Kernel) -> (Nanos, Usage) {
+    kernel.load.used.get(kernel.machine, || {
+        let sum = Spent::default();
+        for task in kernel.processes() {
+            sum.add(cpu::usage_of_task(&task, None));
+            sum.add(task.usage.children.get());
+        }
+        sum.get()
+    })
+}
+
+/// Bytes of memory of their own that all processes have touched, a moment ago; `None` where that is not known.
+pub fn resident(kernel: &Kernel) -> Option<usize> {
+    kernel.load.resident.get(kernel.machine, || kernel.machine.resident_guests(None)).1
 }
 
 /// The three averages, in units of 1/65536.
 pub fn averages(kernel: &Kernel) -> [u64; 3] {
-    let used = used(kernel);
-    let now = kernel.machine.clock().monotonic().saturating_sub(kernel.booted);
-    let mut known = kernel.load.0.lock();
-    known.look(now, used.user + used.system);
+    let (at, used) = used(kernel);
+    let mut known = kernel.load.known.lock();
+    known.look(at.saturating_sub(kernel.booted), used.user + used.system);
     known.averages.map(|average| average >> 16)
 }
 

@@ -9,6 +9,7 @@ use janua_abi::linux::process::{SysInfo, UtsName};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::Fd;
+use janua_object::epoll::Epoll;
 
 use crate::boot::BootConfig;
 use crate::task::{CAP_SYS_ADMIN, access};
@@ -151,42 +152,83 @@ fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
     Arc::as_ptr(shared).cast::<()>().addr()
 }
 
+/// What kcmp(2) compares.
+mod kind {
+    pub const FILE: i32 = 0;
+    pub const VM: i32 = 1;
+    pub const FILES: i32 = 2;
+    pub const FS: i32 = 3;
+    pub const SIGHAND: i32 = 4;
+    pub const IO: i32 = 5;
+    pub const SYSVSEM: i32 = 6;
+    pub const EPOLL_TFD: i32 = 7;
+}
+
+/// A file that an epoll of the second process watches (`struct kcmp_epoll_slot`): the `offset`-th that it was given as descriptor `fd`.
+struct Slot {
+    epoll: i32,
+    fd: i32,
+    offset: usize,
+}
+
+impl Slot {
+    fn read(thread: &Thread, at: usize) -> Result<Slot> {
+        let [epoll, fd, offset] = UserPtr::<[u32; 3]>::new(at).read(thread.user())?;
+        Ok(Slot { epoll: epoll as i32, fd: fd as i32, offset: offset as usize })
+    }
+
+    /// EBADF, EINVAL for what is no epoll, ENOENT.
+    fn place(&self, seat: &Seat) -> Result<usize> {
+        let file = seat.files().get(Fd(self.epoll))?;
+        let epoll = file.downcast::<Epoll>().ok_or(Errno::EINVAL)?;
+        let watched = epoll.watched();
+        watched.iter().filter(|item| item.fd == self.fd).nth(self.offset).map(|item| place(&item.file)).ok_or(Errno::ENOENT)
+    }
+}
+
+/// What a thread has of a kind, the same for the same; 0 for nothing.
+fn shared_word(seat: &Seat, task: &Task, kind: i32) -> Result<usize> {
+    Ok(match kind {
+        kind::VM => task.mm().as_ref().map_or(0, place),
+        kind::FILES => place(&seat.files()),
+        kind::FS => place(&seat.fs()),
+        kind::SIGHAND => place(&task.actions()),
+        kind::IO => seat.sched.io_context().as_ref().map_or(0, place),
+        // All threads of a process have one, once somebody needs it.
+        kind::SYSVSEM if task.has_undoes.load(Ordering::Relaxed) => core::ptr::from_ref(task).addr(),
+        kind::SYSVSEM => 0,
+        _ => return Err(Errno::EINVAL),
+    })
+}
+
 /// kcmp(2): whether two processes share something, and an order between what they do not share.
 pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) -> Result<i32> {
-    const FILE: i32 = 0;
-    const VM: i32 = 1;
-    const FILES: i32 = 2;
-    const FS: i32 = 3;
-    const SIGHAND: i32 = 4;
-    const IO: i32 = 5;
     let find = |id: i32| {
         let seat = u32::try_from(id).ok().and_then(|id| thread.kernel.tree.lock().thread(id));
         seat.map(|seat| (seat.task.clone(), seat)).ok_or(Errno::ESRCH)
     };
     let ((one, first), (two, second)) = (find(pid1)?, find(pid2)?);
-    // Not twice the same, as exec may be waiting between; and in one order, since exec lets no later one in while it waits.
-    let mut held = [&one, &two];
-    held.sort_unstable_by_key(|task| place(*task));
-    let _lower = access::hold(held[0]);
-    let _upper = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(held[1]));
-    access::check_process(thread, &one)?;
-    access::check_process(thread, &two)?;
-    let word = |seat: &Seat, task: &Task, index: usize| match kind {
-        FILE => {
-            let fd = i32::try_from(index).map_err(|_| Errno::EBADF)?;
-            Ok(place(&seat.files().get(Fd(fd))?))
+    let words = {
+        // Not twice the same, as exec may be waiting between; and in one order, since exec lets no later one in while it waits.
+        let mut held = [&one, &two];
+        held.sort_unstable_by_key(|task| place(*task));
+        let _lower = access::hold(held[0]);
+        let _upper = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(held[1]));
+        access::check_process(thread, &one)?;
+        access::check_process(thread, &two)?;
+        let file = |seat: &Seat, index: usize| -> Result<usize> { Ok(place(&seat.files().get(Fd(index as i32))?)) };
+        match kind {
+            kind::FILE => [file(&first, index1)?, file(&second, index2)?],
+            kind::EPOLL_TFD => {
+                let slot = Slot::read(thread, index2)?;
+                [file(&first, index1)?, slot.place(&second)?]
+            }
+            kind => [shared_word(&first, &one, kind)?, shared_word(&second, &two, kind)?],
         }
-        VM => Ok(task.mm().as_ref().map_or(0, place)),
-        FILES => Ok(place(&seat.files())),
-        FS => Ok(place(&seat.fs())),
-        SIGHAND => Ok(place(&task.actions())),
-        // Nobody has an io context here.
-        IO => Ok(0),
-        _ => Err(Errno::EINVAL),
     };
     // Addresses are mixed, so that a program learns their order and nothing else of the kernel's layout.
-    let mixed = |word: usize| word.rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5;
-    Ok(match mixed(word(&first, &one, index1)?).cmp(&mixed(word(&second, &two, index2)?)) {
+    let [one, two] = words.map(|word| word.rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5);
+    Ok(match one.cmp(&two) {
         core::cmp::Ordering::Equal => 0,
         core::cmp::Ordering::Less => 1,
         core::cmp::Ordering::Greater => 2,

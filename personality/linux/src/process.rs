@@ -81,6 +81,8 @@ pub struct Process {
     pub aio: Mutex<crate::uring::aio::Contexts>,
     /// The semaphore sets, by id, in which its end undoes something (SEM_UNDO).
     pub undoes: Mutex<BTreeMap<i32, Weak<SemSet>>>,
+    /// There has been something to undo, or threads were made that share it: what kcmp(2) tells apart.
+    pub has_undoes: AtomicBool,
     /// What is counted of its last thread: a process that has ended counts (`--pids`, RLIMIT_NPROC) until it is taken out of the tree.
     pub counted: Mutex<Option<(Place, ThreadCharge)>>,
     /// Woken when a child ends, stops or continues (wait4).
@@ -316,6 +318,7 @@ impl Process {
             announced: AtomicBool::new(false),
             aio: Mutex::default(),
             undoes: Mutex::new(BTreeMap::new()),
+            has_undoes: AtomicBool::new(false),
             counted: Mutex::new(None),
             children: WaitQueue::new(),
             signalled: WaitQueue::new(),

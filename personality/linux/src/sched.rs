@@ -80,8 +80,8 @@ pub struct Sched {
     pub policy: AtomicU32,
     /// 1..=99 for the real-time policies, else 0.
     pub priority: AtomicU32,
-    /// ioprio_set(2)'s word.
-    pub io_priority: AtomicU32,
+    /// ioprio_set(2)'s word, which threads made with CLONE_IO share.
+    io: Mutex<Option<Arc<AtomicU32>>>,
     /// The slice it asked for under the fair policies, nanoseconds; 0 for the usual one.
     slice: AtomicU64,
     deadline: Mutex<Deadline>,
@@ -90,8 +90,8 @@ pub struct Sched {
 }
 
 impl Sched {
-    /// Takes another thread's over (a child from its parent).
-    pub fn copy_from(&self, other: &Sched) {
+    /// Takes another thread's over (a child from its parent), or shares what is about i/o.
+    pub fn copy_from(&self, other: &Sched, shares_io: bool) {
         let policy = other.policy.load(Ordering::Relaxed);
         if policy & policy::RESET_ON_FORK == 0 {
             self.policy.store(policy, Ordering::Relaxed);
@@ -100,9 +100,15 @@ impl Sched {
         } else if !other.is_real_time() {
             self.policy.store(policy & !policy::RESET_ON_FORK, Ordering::Relaxed);
         }
-        self.io_priority.store(other.io_priority.load(Ordering::Relaxed), Ordering::Relaxed);
+        let io = other.io_context().filter(|io| shares_io || io.load(Ordering::Relaxed) >> IO_CLASS_SHIFT != 0);
+        *self.io.lock() = io.map(|io| if shares_io { io } else { Arc::new(AtomicU32::new(io.load(Ordering::Relaxed))) });
         let affinity = other.affinity.lock().clone();
         *self.affinity.lock() = affinity;
+    }
+
+    /// The word of ioprio_set(2), once there is one.
+    pub fn io_context(&self) -> Option<Arc<AtomicU32>> {
+        self.io.lock().clone()
     }
 
     /// Takes over all that a thread had which has ended: what its process shows until it is waited for.
@@ -638,7 +644,7 @@ pub fn ioprio_set(thread: &Thread, which: i32, who: i32, word: u32) -> Result<()
     }
     // One that has ended has no requests to come.
     if let Some(seat) = &target.seat {
-        seat.sched.io_priority.store(word, Ordering::Relaxed);
+        seat.sched.io.lock().get_or_insert_default().store(word, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -649,7 +655,8 @@ pub fn ioprio_get(thread: &Thread, which: i32, who: i32) -> Result<u32> {
     if which != PROCESS {
         return Err(Errno::EINVAL);
     }
-    Ok(Target::of(thread, who).map_err(|_| Errno::ESRCH)?.sched().io_priority.load(Ordering::Relaxed))
+    let target = Target::of(thread, who).map_err(|_| Errno::ESRCH)?;
+    Ok(target.sched().io_context().map_or(0, |word| word.load(Ordering::Relaxed)))
 }
 
 /// getcpu(2).

@@ -46,8 +46,8 @@ shared_calls! {
     getpid() => plain task::session::getpid, task, Full;
     socket(domain: Domain, kind: Type, protocol: u32) => plain net::socket, net, Full;
     connect(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => wait net::connect::connect, net, Full;
-    sendto(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: i32) => wait net::transfer::sendto, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
-    recvfrom(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => wait net::transfer::recvfrom, net, Partial("no error queue");
+    sendto(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: i32) => wait net::transfer::sendto, net, Partial("no MSG_ZEROCOPY, no TCP fast open; MSG_MORE holds nothing back of a stream");
+    recvfrom(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => wait net::transfer::recvfrom, net, Full;
     shutdown(fd: Fd, how: i32) => plain net::shutdown, net, Full;
     bind(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => plain net::bind, net, Full;
     listen(fd: Fd, backlog: i32) => plain net::listen, net, Full;
@@ -113,7 +113,7 @@ shared_calls! {
     _sysctl() => missing, home, Missing("removed from Linux in 5.5; /proc/sys is the way");
     prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, home, Partial("no seccomp, PR_SET_MM, merging of equal pages or dispatch control; speculation is as the machine has it");
     chroot(path: UserStr) => plain fs::dir::chroot, fs, Full;
-    sync() => wait fs::sync::sync, fs, Partial("files of the host are left to the host: fsync writes them back");
+    sync() => wait fs::sync::sync, fs, Partial("of the host's file systems those that a writable --bind begins on; what is mounted below, and inherited files, by syncfs");
     acct() => missing, home, Missing("no process accounting file is written; waits and /proc give the figures");
     mount(source: UserStr, target: UserStr, kind: UserStr, flags: fs::mount::MsFlags, data: UserPtr<u8>) => plain fs::mount::mount, fs, Partial("one name space, all mounts private; file systems tmpfs, proc, devtmpfs");
     umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, fs, Partial("MNT_EXPIRE");
@@ -210,10 +210,10 @@ shared_calls! {
     prlimit64(pid: i32, resource: Resource, new: UserPtr<Rlimit>, old: UserPtr<Rlimit>) => plain limits::prlimit64, task, Full;
     name_to_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
     open_by_handle_at() => missing, home, Missing("files have no handles that outlive a descriptor");
-    syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Partial("files of the host are left to the host: fsync writes them back");
+    syncfs(fd: Fd) => wait fs::sync::syncfs, fs, Full;
     setns() => missing, home, Missing("there are no namespaces to enter");
     getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, home, Full;
-    kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, task, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
+    kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, task, Full;
     finit_module() => missing, home, Missing("the kernel has no loadable modules");
     sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, task, Partial("deadlines are promised on bare x86_64, and elsewhere admitted and remembered: the machine schedules all threads alike; no utilisation clamps");
     sched_getattr(pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) => plain sched::sched_getattr, task, Full;

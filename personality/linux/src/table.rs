@@ -83,16 +83,16 @@ with_generic! {
     43 accept(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => wait net::connect::accept, net, Full;
     44 shared::sendto;
     45 shared::recvfrom;
-    46 sendmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::sendmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
-    47 recvmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::recvmsg, net, Partial("no error queue");
+    46 sendmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::sendmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open; MSG_MORE holds nothing back of a stream");
+    47 recvmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::recvmsg, net, Full;
     48 shared::shutdown;
     49 shared::bind;
     50 shared::listen;
     51 shared::getsockname;
     52 shared::getpeername;
     53 shared::socketpair;
-    54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
-    55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
+    54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
+    55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
     56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => frame_wait task::clone::clone, home, Partial("no namespaces; threads share descriptors");
     57 shared::fork;
     58 shared::vfork;
@@ -336,7 +336,7 @@ with_generic! {
     296 pwritev(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) => wait fs::rw::pwritev, fs, Full;
     297 rt_tgsigqueueinfo(tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo>) => plain signal::kill::rt_tgsigqueueinfo, task, Full;
     298 shared::perf_event_open;
-    299 recvmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec>) => wait net::transfer::recvmmsg, net, Partial("no error queue");
+    299 recvmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec>) => wait net::transfer::recvmmsg, net, Full;
     300 shared::fanotify_init;
     301 shared::fanotify_mark;
     302 shared::prlimit64;
@@ -344,7 +344,7 @@ with_generic! {
     304 shared::open_by_handle_at;
     305 clock_adjtime(clock: ClockArg, state: UserPtr<Timex>) => plain time::clock::clock_adjtime, time, Partial("reads only: EPERM for a change");
     306 shared::syncfs;
-    307 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
+    307 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open; MSG_MORE holds nothing back of a stream");
     308 shared::setns;
     309 shared::getcpu;
     310 process_vm_readv(pid: u32, local_iov: UserPtr<[usize; 2]>, liovcnt: usize, remote_iov: UserPtr<[usize; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_readv, ipc, Full;

@@ -87,6 +87,8 @@ pub struct State {
     pub library: RwLock<Library>,
     /// The library has started: before that there are no calls.
     pub started: AtomicBool,
+    /// A call before that has been reported.
+    early: AtomicBool,
 }
 
 impl State {
@@ -101,6 +103,7 @@ impl State {
             console: RwLock::default(),
             library: RwLock::default(),
             started: AtomicBool::new(false),
+            early: AtomicBool::new(false),
         }
     }
 
@@ -116,8 +119,17 @@ pub fn unstarted(thread: &Thread) -> Result<Arc<State>> {
     Ok(extension.and_then(|extension| extension.downcast().ok()).ok_or(Errno::ESRCH)?)
 }
 
-/// The calling thread's picoprocess. A program without the library, which makes Linux' calls, finds none: NOTIMPLEMENTED.
+const EARLY: &[u8] = b"janua: the program makes calls before its library has started: is it linked with libpal?\n";
+
+/// The calling thread's picoprocess. A program without the library, which makes Linux' calls, finds none: NOTIMPLEMENTED, and a line for a person, since
+/// few such programs get as far as to report that.
 pub fn of(thread: &Thread) -> Result<Arc<State>> {
     let state = unstarted(thread)?;
-    if state.started.load(Ordering::Relaxed) { Ok(state) } else { Err(janua_abi::pal::Error::NotImplemented.into()) }
+    if state.started.load(Ordering::Relaxed) {
+        return Ok(state);
+    }
+    if !state.early.swap(true, Ordering::Relaxed) {
+        thread.machine().console().write(EARLY);
+    }
+    Err(janua_abi::pal::Error::NotImplemented.into())
 }

@@ -1,5 +1,9 @@
 //! What the supervisor has left for the kernel, and the words they share afterwards.
 
+use alloc::format;
+use alloc::string::String;
+
+use janua_abi::linux::Errno;
 use janua_entry::hosted::{CONFIG_BASE, CONTROL_BASE};
 pub use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
 use janua_port::Accounts;
@@ -27,4 +31,14 @@ pub fn config() -> &'static [u8] {
     let len = (info().config_len as usize).min(CONFIG_MOST);
     // SAFETY: within the control region (bounded on the line before), written before any kernel code runs.
     unsafe { core::slice::from_raw_parts(CONFIG_BASE as *const u8, len) }
+}
+
+/// What an error of the host's at the start means, for a person: the kernel has some processes and threads of its own.
+pub fn refusal(errno: Errno) -> String {
+    match errno {
+        Errno::EAGAIN => {
+            "the host lets you have no more processes and threads (ulimit -u): end some, or raise the limit".into()
+        }
+        errno => format!("{errno:?}"),
+    }
 }

@@ -302,6 +302,10 @@ impl HostFiles for LinuxHost {
         words(if data_only { nr::FDATASYNC } else { nr::FSYNC }, [fd_word(fd), 0, 0, 0, 0, 0]).map(|_| ())
     }
 
+    fn sync_fs(&self, fd: HostFd) -> Result<()> {
+        words(nr::SYNCFS, [fd_word(fd), 0, 0, 0, 0, 0]).map(|_| ())
+    }
+
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
         let mut name_text = CPath::room();
         name_text.set(path)?;

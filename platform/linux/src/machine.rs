@@ -153,7 +153,7 @@ impl LinuxMachine {
         let _ = sys::words(nr::PRCTL, [prctl::SET_TIMERSLACK as usize, 1, 0, 0, 0, 0]);
         if let Err(errno) = spawn::spawn_kernel(Box::new(|| get().reactor.run())) {
             self.console()
-                .write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());
+                .write(alloc::format!("janua: the kernel gets no thread of its own: {}\n", boot::refusal(errno)).as_bytes());
             stop_sandbox(125);
         }
         loop {

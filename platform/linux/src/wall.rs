@@ -154,6 +154,7 @@ host_calls! {
     285 FALLOCATE Always, "files of the host";
     288 ACCEPT4 Network, "sockets of the host";
     291 EPOLL_CREATE1 Always, "readiness of descriptors of the host";
+    306 SYNCFS Always, "files of the host";
     309 GETCPU Always, "the processor a guest runs on";
     310 PROCESS_VM_READV Always, "memory of another guest process, checked like a guest's own";
     311 PROCESS_VM_WRITEV Always, "memory of another guest process, checked like a guest's own";

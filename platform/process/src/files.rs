@@ -500,6 +500,11 @@ impl HostFiles for ProcessHost {
         LinuxHost.fsync(fd, data_only)
     }
 
+    fn sync_fs(&self, fd: HostFd) -> Result<()> {
+        write_back()?;
+        LinuxHost.sync_fs(fd)
+    }
+
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
         LinuxHost.mkdir(dir, path, mode)
     }

@@ -127,6 +127,11 @@ impl HostFiles for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
+    /// The same for all of the file system that a file is on.
+    fn sync_fs(&self, _fd: HostFd) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+
     /// The kernel has applied the umask.
     fn mkdir(&self, _dir: HostFd, _path: &[u8], _mode: u32) -> Result<()> {
         Err(Errno::ENOSYS)

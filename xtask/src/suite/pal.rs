@@ -198,8 +198,10 @@ fn others(machine: Machine) -> Result<(), String> {
         "/bin/true"
     };
     let (code, output) = run(machine, &[], &[foreign], &dir)?;
-    if code < 128 || output.contains("kernel fault") {
-        return Err(format!("{foreign}: exit code {code} instead of one of a signal's, and it wrote\n{output}"));
+    if code < 128 || output.contains("kernel fault") || !output.contains("is it linked with libpal?") {
+        return Err(format!(
+            "{foreign}: exit code {code} instead of one of a signal's, or no word why, and it wrote\n{output}"
+        ));
     }
     costs(machine, &dir)?;
     let (code, output) = run(machine, &[], &["nowhere"], &dir)?;

@@ -61,6 +61,7 @@ const TESTS: &[Test] = &[
     ("sandbox/supervisor_killed_at_once", supervisor_killed_at_once),
     ("sandbox/stopped_and_continued", stopped_and_continued),
     ("sandbox/unanswered", unanswered),
+    ("sandbox/background_job", ends::background_job),
     ("sandbox/daemon_ends", daemon_ends),
     ("sandbox/trace", traced::trace),
     ("sandbox/trace_lost", traced::trace_lost),
@@ -81,6 +82,7 @@ const TESTS: &[Test] = &[
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
     ("sandbox/host_limits", host_limits),
+    ("sandbox/few_processes", few_processes),
     ("sandbox/writable_root", places::writable_root),
     ("sandbox/shared_files", places::shared_files),
     ("sandbox/hard_links", places::hard_links),
@@ -646,6 +648,22 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
         let outcome = shell(limit, "exit 3")?;
         if outcome.code != 3 {
             expect(limit, &outcome, 125, &[name])?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the host lets a user have hardly any process there is a sandbox or a line that names the limit.
+fn few_processes(s: &Sandbox) -> Result<(), String> {
+    let janua = s.line(&[], &["/bin/true"]).join("' '");
+    // Root has no such limit.
+    let other = if root() { "setpriv --reuid 65534 --regid 65534 --clear-groups " } else { "" };
+    for most in 1..16 {
+        let script = format!("cd /; exec {other}bash -c \"ulimit -u {most}; exec '{janua}'\"");
+        let outcome = clean(s.start(vec!["/bin/bash".into(), "-c".into(), script])?.wait()?)?;
+        match outcome.code {
+            0 => {}
+            _ => expect(&format!("with {most} processes"), &outcome, 125, &["ulimit -u"])?,
         }
     }
     Ok(())

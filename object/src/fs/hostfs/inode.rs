@@ -313,6 +313,17 @@ impl Inode for HostInode {
         Ok(Arc::new(file::HostRegular::over(self, caller, fd)))
     }
 
+    fn sync(&self) -> Result<()> {
+        if !self.shared.writable || self.kind != FileKind::Directory {
+            return Ok(());
+        }
+        self.host().fsync(self.reader()?.fd(), false)
+    }
+
+    fn sync_blocks(&self) -> bool {
+        self.shared.writable && self.kind == FileKind::Directory
+    }
+
     fn busy(&self) -> Option<&Busy> {
         Some(&self.busy)
     }

@@ -332,6 +332,11 @@ impl Node {
     }
 
     /// The directory below, when there is one.
+    /// What it represents below.
+    pub fn below(&self) -> Option<&HostInode> {
+        self.lower.as_ref().map(|lower| &*lower.inode)
+    }
+
     fn lower_dir(&self) -> Option<&Arc<HostInode>> {
         self.lower.as_ref().map(|lower| &lower.inode).filter(|_| self.kind == FileKind::Directory)
     }

@@ -15,7 +15,7 @@ use janua_object::OpenFile;
 use janua_object::caller::Itself;
 use janua_object::file::flags as file_flags;
 use janua_object::fs::hostfs::HostFs;
-use janua_object::fs::overlay::Overlay;
+use janua_object::fs::overlay::{Below, Overlay};
 use janua_object::fs::tmpfs::TmpFs;
 use janua_object::vfs::access::{self, Who};
 use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, SetAttr, Start, Vfs, Walk};
@@ -109,9 +109,9 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
         }
         if matches!(mount.kind, BootMountKind::ReadOnly) {
             if let Ok(place) = find(vfs, &boot, &kernel.root.root.read().clone(), &mount.target) {
-                let shown = vfs.bind(&place, &place, false);
-                let shown = shown.map_err(|errno| format!("cannot show {} again: {}", lossy(&mount.target), words(errno)))?;
-                kernel.vfs.set_mount_flags(&shown, flags(mount));
+                let shown = Below::new("sysfs", place.mount.fs.clone(), place.inode().clone());
+                vfs.show_as(shown, b"sysfs", flags(mount), &place)
+                    .map_err(|errno| format!("cannot show {} again: {}", lossy(&mount.target), words(errno)))?;
             }
             continue;
         }

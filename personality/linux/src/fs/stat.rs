@@ -136,7 +136,7 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
 
 fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<impl Layout<Statfs>>) -> Result<()> {
     const ST_VALID: i64 = 0x20;
-    let stat = path.mount.fs.stat()?;
+    let stat = path.mount.fs.stat_of(&**path.inode())?;
     let statfs = Statfs {
         kind: stat.magic as i64,
         bsize: stat.block_size as i64,

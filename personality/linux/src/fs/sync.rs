@@ -65,15 +65,17 @@ pub async fn sync(thread: &Thread) -> Result<()> {
 
 /// syncfs(2)
 pub async fn syncfs(thread: &Thread, fd: Fd) -> Result<()> {
-    let fs = match &open(thread, fd)?.path {
-        Some(path) => path.mount.fs.clone(),
-        // The file system of pipes, sockets and their like keeps nothing.
-        None => return Ok(()),
+    let file = open(thread, fd)?;
+    let (fs, inode) = match &file.path {
+        Some(path) => (path.mount.fs.clone(), path.inode().clone()),
+        // The file system of pipes, sockets and their like keeps nothing; that of an inherited file is the host's.
+        None if !file.ops.sync_blocks() => return file.ops.sync_fs(),
+        None => return done(thread.offload(move || file.ops.sync_fs()).await),
     };
     if !fs.sync_blocks() {
-        return fs.sync();
+        return fs.sync_of(&*inode);
     }
-    done(thread.offload(move || fs.sync()).await)
+    done(thread.offload(move || fs.sync_of(&*inode)).await)
 }
 
 const SYNC_FILE_RANGE_KNOWN: u32 = 7;

@@ -67,6 +67,16 @@ pub(crate) fn load(thread: &Thread, addr: usize) -> Result<u32> {
     thread.user().load_u32(addr).map_err(|_| Errno::EFAULT)
 }
 
+/// EAGAIN when the word is not `value`.
+fn is(thread: &Thread, addr: usize, value: u32) -> Result<()> {
+    if load(thread, addr)? == value { Ok(()) } else { Err(Errno::EAGAIN) }
+}
+
+/// Has the word's page there and writable, if it can be: what touches it next with a lock held does not wait for the host then.
+fn touch(thread: &Thread, addr: usize) {
+    let _ = load(thread, addr).and_then(|word| exchange(thread, addr, word, word));
+}
+
 /// Changes the word from `old` to `new`: the word found.
 pub(crate) fn exchange(thread: &Thread, addr: usize, old: u32, new: u32) -> Result<u32> {
     thread.user().cmpxchg_u32(addr, old, new).map_err(|_| Errno::EFAULT)

@@ -55,9 +55,9 @@ pub async fn futex_waitv(
             waker: thread.waker().clone(),
             purpose: Purpose::Wake,
         };
-        let same = || if super::load(thread, addr)? == value { Ok(()) } else { Err(Errno::EAGAIN) };
-        match table.enqueue(entry, same) {
-            Ok(()) => places.push(Place { table, waiter }),
+        match table.enqueue(entry, || super::is(thread, addr, value)) {
+            Ok(true) => places.push(Place { table, waiter }),
+            Ok(false) => return Ok(woken(&places).unwrap_or(places.len())),
             // A wake-up must not be lost for a word that differs: it was meant for this call.
             Err(errno) => return woken(&places).ok_or(errno),
         }

@@ -2,6 +2,9 @@
 //!
 //! The word of such a lock is its owner's tid, with FUTEX_WAITERS set while others wait, so that the program's own release fails
 //! and comes here. The kernel hands the lock to the longest waiter, writing that one's tid.
+//!
+//! Word and queue change together, so the word is used with its bucket locked, but only once its page has been touched: a page that is
+//! taken away in that moment is all that the others at the bucket could wait for.
 
 use janua_abi::linux::futex::{BITSET_MATCH_ANY, OWNER_DIED, TID_MASK, WAITERS};
 use janua_kernel::wait::Cut;
@@ -54,6 +57,7 @@ fn attempt(thread: &Thread, queues: &Queues, key: &FutexKey, addr: usize, tid: u
 /// FUTEX_TRYLOCK_PI.
 pub fn try_lock(thread: &Thread, addr: usize, private: bool) -> Result<usize> {
     let key = super::key(thread, addr, private)?;
+    super::touch(thread, addr);
     let queues = thread.kernel.futexes.lock(&key);
     match attempt(thread, &queues, &key, addr, thread.tid(), false)? {
         Attempt::Taken => Ok(0),
@@ -68,6 +72,7 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
     let place = Place { table, waiter: thread.futex.waiter.clone() };
     loop {
         let seen = super::load(thread, addr)? & TID_MASK;
+        super::touch(thread, addr);
         // Looked up before the bucket is locked; the word is judged again under the lock.
         let known = if seen == 0 { None } else { thread.kernel.thread(seen) };
         let mut queues = table.lock(&key);
@@ -98,6 +103,7 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
 /// FUTEX_UNLOCK_PI. EPERM unless the caller owns the lock.
 pub fn unlock(thread: &Thread, addr: usize, private: bool) -> Result<usize> {
     let key = super::key(thread, addr, private)?;
+    super::touch(thread, addr);
     let waker = {
         let mut queues = thread.kernel.futexes.lock(&key);
         release(thread, &mut queues, &key, addr, 0)?
@@ -129,6 +135,7 @@ fn release(thread: &Thread, queues: &mut Queues, key: &FutexKey, addr: usize, ma
 
 /// The caller ends as the owner of a lock in the kernel's record, whatever it has written to the word since: the next waiter gets it.
 pub(super) fn recorded_owner_died(thread: &Thread, key: &FutexKey, addr: usize) {
+    super::touch(thread, addr);
     let pass = || -> Result<Option<core::task::Waker>> {
         let mut queues = thread.kernel.futexes.lock(key);
         let Some((next, _)) = FutexTable::next_owner(&queues, key) else { return Ok(None) };
@@ -149,6 +156,7 @@ pub(super) fn recorded_owner_died(thread: &Thread, key: &FutexKey, addr: usize) 
 
 /// The caller ends with the lock at `addr` in its hands: the next owner learns that by FUTEX_OWNER_DIED.
 pub(super) fn owner_died(thread: &Thread, key: &FutexKey, addr: usize) {
+    super::touch(thread, addr);
     let waker = {
         let mut queues = thread.kernel.futexes.lock(key);
         release(thread, &mut queues, key, addr, OWNER_DIED)
@@ -182,7 +190,10 @@ pub async fn wait_requeue(
         waker: thread.waker().clone(),
         purpose: Purpose::Move { lock, tid: thread.tid() },
     };
-    place.table.enqueue(entry, || if super::load(thread, addr[0])? == value { Ok(()) } else { Err(Errno::EAGAIN) })?;
+    if !place.table.enqueue(entry, || super::is(thread, addr[0], value))? {
+        // As on Linux for a wake-up that has not moved it.
+        return Err(Errno::EAGAIN);
+    }
     match place.wait(thread, deadline).await {
         Ok(_) => Ok(0),
         Err(Cut::TimedOut) => Err(Errno::ETIMEDOUT),
@@ -204,10 +215,8 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
     let mut wakers = Wakers::new();
     let mut count = 0;
     let moved = {
-        let mut both = table.lock_both(&from, &to);
-        if super::load(thread, addr[0])? != expected {
-            return Err(Errno::EAGAIN);
-        }
+        super::touch(thread, addr[1]);
+        let mut both = table.lock_both_if(&from, &to, || super::is(thread, addr[0], expected))?;
         let mut at = 0;
         loop {
             let Some(entry) = both.from().entries.get(at).filter(|_| count <= most) else { break Ok(()) };

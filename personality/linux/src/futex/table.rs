@@ -3,9 +3,13 @@
 //! A key hashes to a bucket; a bucket holds the waiters of all its keys in order of arrival, and the locks with priority
 //! inheritance that have waiters.
 //!
-//! No wake-up is lost: a waiter counts itself in its bucket, then reads the word under the bucket's lock; a waker's program has
-//! changed the word, then the waker reads the count, with a full fence between on both sides. A bucket nobody waits in costs
-//! the waker one load.
+//! No wake-up is lost: a waiter counts itself in its bucket, then reads the word; a waker's program has changed the word, then the
+//! waker reads the count, with a full fence between on both sides. A bucket nobody waits in costs the waker one load.
+//!
+//! Plain words are read with no lock held, since a page may take the host as long as a disk does, and a bucket is shared with keys of others. A
+//! waiter joins only if no waker has had the bucket since before it read the word ([`Bucket::wakes`]): so it stands in the queue as if it
+//! had joined when it read. Words of locks with priority inheritance change together with the queue, so they are touched before
+//! ([`super::pi`]).
 //!
 //! A waiter's `state` is written under the lock of the bucket it is in, when it is taken out; who waits reads it without. Wakers
 //! are called with no lock held. Two buckets are locked in order of their numbers.
@@ -23,6 +27,9 @@ use janua_rt::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 const BUCKETS: usize = 256;
+
+/// How often a word is read at most while others are at its bucket each time.
+const TRIES: usize = 64;
 
 /// The state of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +113,24 @@ pub struct Queues {
 struct Bucket {
     /// Waiters in the bucket and on their way into it.
     waiting: AtomicUsize,
+    /// How often wakers have had the queues, and how often waiters have come. They change with the lock held.
+    wakes: AtomicUsize,
+    joins: AtomicUsize,
     queues: Mutex<Queues>,
+}
+
+impl Bucket {
+    /// The queues, locked by who takes waiters out.
+    fn lock_to_wake(&self) -> MutexGuard<'_, Queues> {
+        let queues = self.queues.lock();
+        self.wakes.fetch_add(1, Ordering::Release);
+        queues
+    }
+
+    /// What differs whenever a waker has had the queues, or a waiter has come.
+    fn state(&self) -> [usize; 2] {
+        [&self.wakes, &self.joins].map(|count| count.load(Ordering::Acquire))
+    }
 }
 
 /// Those to be woken once the locks are gone.
@@ -161,23 +185,32 @@ impl Both<'_> {
 }
 
 impl FutexTable {
-    /// Queues a waiter if `check` (which looks at the word) succeeds.
-    pub fn enqueue(&self, entry: Entry, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Queues a waiter if `check` (which looks at the word, with no lock held) succeeds. `false` when others were at the bucket each time:
+    /// the waiter is not queued then, and may take it for a wake-up for nothing, as a call may always end with one.
+    pub fn enqueue(&self, entry: Entry, mut check: impl FnMut() -> Result<()>) -> Result<bool> {
         let at = bucket_of(&entry.key);
         let bucket = &self.buckets[at];
         bucket.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut queues = bucket.queues.lock();
         fence(Ordering::SeqCst);
-        if let Err(errno) = check() {
-            drop(queues);
-            bucket.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(errno);
+        for _ in 0..TRIES {
+            let seen = bucket.wakes.load(Ordering::Acquire);
+            if let Err(errno) = check() {
+                bucket.waiting.fetch_sub(1, Ordering::Relaxed);
+                return Err(errno);
+            }
+            let mut queues = bucket.queues.lock();
+            if bucket.wakes.load(Ordering::Relaxed) != seen {
+                continue;
+            }
+            bucket.joins.fetch_add(1, Ordering::Release);
+            entry.waiter.bucket.store(at, Ordering::Relaxed);
+            entry.waiter.moved.store(false, Ordering::Relaxed);
+            entry.waiter.set(Waiting::Queued);
+            queues.entries.push_back(entry);
+            return Ok(true);
         }
-        entry.waiter.bucket.store(at, Ordering::Relaxed);
-        entry.waiter.moved.store(false, Ordering::Relaxed);
-        entry.waiter.set(Waiting::Queued);
-        queues.entries.push_back(entry);
-        Ok(())
+        bucket.waiting.fetch_sub(1, Ordering::Relaxed);
+        Ok(false)
     }
 
     /// Takes a waiter out: false when a waker has done so already.
@@ -224,7 +257,7 @@ impl FutexTable {
         }
         let mut wakers = Wakers::new();
         let result = {
-            let mut queues = bucket.queues.lock();
+            let mut queues = bucket.lock_to_wake();
             self.take(&mut queues, key, most, bitset, &mut wakers)
         };
         for waker in wakers {
@@ -265,6 +298,7 @@ impl FutexTable {
         let bucket = bucket_of(to);
         self.left(&entry.key);
         self.buckets[bucket].waiting.fetch_add(1, Ordering::Relaxed);
+        self.buckets[bucket].joins.fetch_add(1, Ordering::Release);
         entry.key = *to;
         entry.waiter.bucket.store(bucket, Ordering::Release);
         both.to().entries.push_back(entry);
@@ -275,12 +309,28 @@ impl FutexTable {
         self.buckets[bucket_of(key)].queues.lock()
     }
 
-    /// Locks the queues of two keys.
+    /// Locks the queues of two keys, to take waiters out.
     pub fn lock_both(&self, from: &FutexKey, to: &FutexKey) -> Both<'_> {
         let (from, to) = (bucket_of(from), bucket_of(to));
-        let first = self.buckets[from.min(to)].queues.lock();
-        let second = (from != to).then(|| self.buckets[from.max(to)].queues.lock());
+        let first = self.buckets[from.min(to)].lock_to_wake();
+        let second = (from != to).then(|| self.buckets[from.max(to)].lock_to_wake());
         Both { first, second, swapped: from > to }
+    }
+
+    /// [`FutexTable::lock_both`] if `check` (which looks at the first word, with no lock held) succeeds, while nobody has come to the first
+    /// queue or taken anybody out since. EAGAIN when somebody did each time.
+    pub fn lock_both_if(&self, from: &FutexKey, to: &FutexKey, mut check: impl FnMut() -> Result<()>) -> Result<Both<'_>> {
+        let bucket = &self.buckets[bucket_of(from)];
+        for _ in 0..TRIES {
+            let [wakes, joins] = bucket.state();
+            check()?;
+            let both = self.lock_both(from, to);
+            // One for this lock.
+            if bucket.state() == [wakes.wrapping_add(1), joins] {
+                return Ok(both);
+            }
+        }
+        Err(Errno::EAGAIN)
     }
 
     /// Queues a waiter for a lock, whose bucket is `queues`.
@@ -385,6 +435,54 @@ mod tests {
         assert_eq!(table.enqueue(entry, || Err(Errno::EAGAIN)), Err(Errno::EAGAIN));
         assert_eq!(table.wake(&key(4), 9, !0), Ok(0));
         assert!(table.buckets.iter().all(|bucket| bucket.waiting.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn a_word_is_read_with_no_lock_held_and_again_when_somebody_has_woken_meanwhile() {
+        let table = FutexTable::default();
+        let (sleeper, first) = entry(4, 1);
+        assert_eq!(table.enqueue(first, || Ok(())), Ok(true));
+        // Its wake-up comes between the look and the queue: the word differs at the second look.
+        let (waiter, second) = entry(4, 1);
+        let mut looks = 0;
+        let queued = table.enqueue(second, || {
+            looks += 1;
+            if looks == 2 {
+                return Err(Errno::EAGAIN);
+            }
+            table.wake(&key(4), 9, 1).map(|_| ())
+        });
+        assert_eq!((queued, looks), (Err(Errno::EAGAIN), 2));
+        assert_eq!((sleeper.state(), table.wake(&key(4), 9, 1)), (Waiting::Woken, Ok(0)));
+        assert!(!table.dequeue(&waiter) || waiter.state() == Waiting::Queued);
+        // Wakers without end let nobody wait without end.
+        let (_, third) = entry(4, 1);
+        let mut looks = 0;
+        let queued = table.enqueue(third, || {
+            looks += 1;
+            table.wake(&key(4), 9, 1).map(|_| ())
+        });
+        assert_eq!((queued, looks), (Ok(false), TRIES));
+        assert!(table.buckets.iter().all(|bucket| bucket.waiting.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn who_came_after_the_look_at_the_word_is_not_moved() {
+        let table = FutexTable::default();
+        let mut looks = 0;
+        let both = table.lock_both_if(&key(4), &key(8), || {
+            looks += 1;
+            match looks {
+                1 => table.enqueue(entry(4, 1).1, || Ok(())).map(|_| ()),
+                _ => Err(Errno::EAGAIN),
+            }
+        });
+        assert_eq!((both.err(), looks), (Some(Errno::EAGAIN), 2));
+        let mut both = table.lock_both_if(&key(4), &key(8), || Ok(())).ok().unwrap();
+        assert_eq!(both.from().entries.len(), 1);
+        // Both in one bucket.
+        drop(both);
+        assert!(table.lock_both_if(&key(4), &key(4), || Ok(())).is_ok());
     }
 
     #[test]

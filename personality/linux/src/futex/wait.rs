@@ -67,7 +67,9 @@ pub async fn wait(
     let key = super::key(thread, addr, private)?;
     let place = Place { table: &thread.kernel.futexes, waiter: thread.futex.waiter.clone() };
     let entry = Entry { key, bitset, waiter: place.waiter.clone(), waker: thread.waker().clone(), purpose: Purpose::Wake };
-    place.table.enqueue(entry, || if super::load(thread, addr)? == value { Ok(()) } else { Err(Errno::EAGAIN) })?;
+    if !place.table.enqueue(entry, || super::is(thread, addr, value))? {
+        return Ok(0);
+    }
     match place.wait(thread, deadline).await {
         Ok(_) => Ok(0),
         Err(Cut::TimedOut) => Err(Errno::ETIMEDOUT),

@@ -47,12 +47,10 @@ pub fn requeue(thread: &Thread, places: Places, wake: usize, most: usize, expect
     let table = &thread.kernel.futexes;
     let mut wakers = Wakers::new();
     let count = {
-        let mut both = table.lock_both(&from, &to);
-        if let Some(expected) = expected
-            && super::load(thread, places.from)? != expected
-        {
-            return Err(Errno::EAGAIN);
-        }
+        let mut both = match expected {
+            Some(expected) => table.lock_both_if(&from, &to, || super::is(thread, places.from, expected))?,
+            None => table.lock_both(&from, &to),
+        };
         let mut count = table.take(both.from(), &from, wake, BITSET_MATCH_ANY, &mut wakers)?;
         let (mut at, mut moved) = (0, 0);
         while at < both.from().entries.len() && moved < most {
@@ -154,16 +152,17 @@ pub fn wake_op(thread: &Thread, addr: [usize; 2], most: [u32; 2], word: u32, pri
     let op = WordOp::decode(word)?;
     let table = &thread.kernel.futexes;
     let mut wakers = Wakers::new();
+    // Before the queues are locked, as a program changes a word before it wakes by another call.
+    let mut old = super::load(thread, addr[1])?;
+    loop {
+        let found = super::exchange(thread, addr[1], old, op.apply(old))?;
+        if found == old {
+            break;
+        }
+        old = found;
+    }
     let count = {
         let mut both = table.lock_both(&first, &second);
-        let mut old = super::load(thread, addr[1])?;
-        loop {
-            let found = super::exchange(thread, addr[1], old, op.apply(old))?;
-            if found == old {
-                break;
-            }
-            old = found;
-        }
         let most = most.map(|most| (most as i32).max(1) as usize);
         match table.take(both.from(), &first, most[0], BITSET_MATCH_ANY, &mut wakers) {
             Ok(count) if op.holds(old) => {

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::ipc::*;
 use janua_abi::linux::layout::Layout;
@@ -104,6 +105,7 @@ async fn operate(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, d
 
 /// Lets the process's end come by this set: it asks no others.
 fn remember_undo(thread: &Thread, id: i32, set: &Arc<SemSet>) {
+    thread.task.has_undoes.store(true, Ordering::Relaxed);
     let mut undoes = thread.task.undoes.lock();
     if undoes.insert(id, Arc::downgrade(set)).is_none() && undoes.len().is_power_of_two() {
         undoes.retain(|_, set| set.strong_count() > 0);

@@ -35,7 +35,7 @@ impl Amounts {
         let (memory, accounts) = (machine.memory(), machine.accounts());
         let shmem = accounts.disk.used() as u64;
         let firm = accounts.firm() as u64;
-        let anon = machine.resident_guests(None).map_or(memory.total - memory.free.min(memory.total), |bytes| bytes as u64);
+        let anon = load::resident(&subject.kernel).map_or(memory.total - memory.free.min(memory.total), |bytes| bytes as u64);
         Amounts {
             total: memory.total,
             free: memory.free,
@@ -128,7 +128,7 @@ const NEVER: [&str; 29] = [
 /// /proc/vmstat.
 pub fn vmstat(subject: &Subject, text: &mut Text) -> Result<()> {
     let amounts = Amounts::of(subject);
-    let used = load::used(&subject.kernel);
+    let (_, used) = load::used(&subject.kernel);
     let pages = |bytes: u64| bytes / PAGE as u64;
     for (name, value) in [
         ("nr_free_pages", pages(amounts.free)),

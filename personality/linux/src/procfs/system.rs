@@ -34,9 +34,11 @@ pub static ENTRIES: &[Entry] = &[
     Entry::text("misc", misc),
     Entry::text("modules", modules),
     Entry::text("partitions", partitions),
+    Entry::new("slabinfo", 0o400, Kind::Text(slabinfo)),
     Entry::text("softirqs", counters::softirqs),
     Entry::text("stat", stat),
     Entry::text("swaps", swaps),
+    Entry::new("timer_list", 0o400, Kind::Text(timer_list)),
     Entry::text("uptime", uptime),
     Entry::text("version", version),
     Entry::text("vmstat", memstat::vmstat),
@@ -141,15 +143,16 @@ fn swaps(_: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-fn up(subject: &Subject) -> u64 {
-    subject.kernel.machine.clock().monotonic().saturating_sub(subject.kernel.booted)
+/// Nanoseconds from the start to a monotonic time.
+fn up_at(subject: &Subject, now: u64) -> u64 {
+    now.saturating_sub(subject.kernel.booted)
 }
 
 fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
-    let (up, used) = (up(subject), load::used(&subject.kernel));
-    let idle = (up * subject.kernel.machine.cpus() as u64).saturating_sub(used.user + used.system);
+    let (at, used) = load::used(&subject.kernel);
+    let idle = (up_at(subject, at) * subject.kernel.machine.cpus() as u64).saturating_sub(used.user + used.system);
     let hundredths = |nanos: u64| nanos / 10_000_000;
-    let (up, idle) = (hundredths(up), hundredths(idle));
+    let (up, idle) = (hundredths(up_at(subject, subject.kernel.machine.clock().monotonic())), hundredths(idle));
     let _ = writeln!(text, "{}.{:02} {}.{:02}", up / 100, up % 100, idle / 100, idle % 100);
     Ok(())
 }
@@ -161,9 +164,9 @@ fn running(subject: &Subject) -> usize {
 
 fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let cpus = subject.kernel.machine.cpus() as u64;
-    let used = load::used(&subject.kernel);
+    let (at, used) = load::used(&subject.kernel);
     let (user, system) = (used.user / 10_000_000, used.system / 10_000_000);
-    let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(user + system);
+    let idle = (up_at(subject, at) / 10_000_000 * cpus).saturating_sub(user + system);
     let _ = writeln!(text, "cpu  {user} 0 {system} {idle} 0 0 0 0 0 0");
     for cpu in processors(subject.kernel.machine) {
         let _ = writeln!(text, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / cpus, system / cpus, idle / cpus);
@@ -185,6 +188,28 @@ fn version(subject: &Subject, text: &mut Text) -> Result<()> {
         alloc::string::String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
     };
     let _ = writeln!(text, "{} version {} {}", name(&uts.sysname), name(&uts.release), name(&uts.version));
+    Ok(())
+}
+
+/// Caches of objects of one size: the heap has none.
+fn slabinfo(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"slabinfo - version: 2.1\n# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> ");
+    text.bytes(b": tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n");
+    Ok(())
+}
+
+/// What is set to happen at a time: one queue for all processors. What threads sleep for is the machine's to know.
+fn timer_list(subject: &Subject, text: &mut Text) -> Result<()> {
+    let now = subject.kernel.machine.clock().monotonic();
+    let _ = writeln!(text, "Timer List Version: v0.10\nHRTIMER_MAX_CLOCK_BASES: 1\nnow at {now} nsecs\n\ncpu: 0\n clock 0:");
+    let _ = writeln!(text, "  .index:      0\n  .resolution: 1 nsecs\n  .offset:     0 nsecs\nactive timers:");
+    for (place, (at, number, what)) in subject.kernel.timers.list().into_iter().enumerate() {
+        let left = at as i64 - now as i64;
+        let _ = writeln!(
+            text,
+            " #{place}: <{number:016x}>, {what}, S:01\n # expires at {at}-{at} nsecs [in {left} to {left} nsecs]"
+        );
+    }
     Ok(())
 }
 

@@ -517,7 +517,10 @@ fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, us
     state.memory_errors.store(thread.memory_errors.load(Ordering::Relaxed), Ordering::Relaxed);
     state.io_flusher.store(thread.io_flusher.load(Ordering::Relaxed), Ordering::Relaxed);
     state.default_slack.store(slack, Ordering::Relaxed);
-    state.sched.copy_from(&thread.sched);
+    state.sched.copy_from(&thread.sched, has(clone::IO));
+    if has(clone::SYSVSEM) {
+        thread.task.has_undoes.store(true, Ordering::Relaxed);
+    }
     *state.areas.lock() = *thread.areas.lock();
     *state.new_area.lock() = request.area;
     if has(clone::CHILD_CLEARTID) {

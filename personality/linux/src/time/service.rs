@@ -7,6 +7,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Weak;
+use alloc::vec::Vec;
 use core::ops::Bound;
 
 use janua_port::Nanos;
@@ -81,6 +82,17 @@ impl Timers {
             kernel.machine.wake_service();
         }
         key
+    }
+
+    /// All that is set, by time (monotonic), each with a number of its own and what Linux calls what it does.
+    pub fn list(&self) -> Vec<(Nanos, u64, &'static str)> {
+        let name = |target: &Target| match target {
+            Target::Real(_) => "it_real_fn",
+            Target::Posix(..) => "posix_timer_fn",
+            Target::Cpu(_) => "run_posix_cpu_timers",
+            Target::Ring(_) => "io_timeout_fn",
+        };
+        self.queue.lock().entries.iter().map(|(key, target)| (key.at, key.number, name(target))).collect()
     }
 
     /// Forgets an entry; its target may have been notified already.

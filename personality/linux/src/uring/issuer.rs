@@ -44,6 +44,8 @@ pub enum Job {
     Begin(Chain),
     /// There is something in a ring that is looked into.
     Take(Arc<Ring>),
+    /// There is work for who waits for a ring's completions, and its event descriptor is to tell.
+    Announce(Arc<Ring>),
 }
 
 impl Job {
@@ -52,7 +54,7 @@ impl Job {
         match self {
             Job::Step(op) => op.take_up(),
             Job::Take(ring) => ring.asked.store(false, Ordering::SeqCst),
-            Job::Begin(_) => {}
+            Job::Begin(_) | Job::Announce(_) => {}
         }
     }
 }
@@ -191,9 +193,17 @@ impl Issuer {
             if ring.shape.has(setup::TASKRUN_FLAG) {
                 ring.flag(&ring.shared.from_anywhere(), sq_ring::TASKRUN, true);
             }
-            // Others who wait for the ring are woken by the completion: this may be in the midst of a wake-up of theirs.
+            // Others who wait for the ring are woken by the completion: this may be in the midst of a wake-up of theirs. So the thread, wherever it
+            // is, signals the event descriptor by which somebody may wait for there being work.
+            let tells = ring.has_event.load(Ordering::Relaxed) && !ring.announced.swap(true, Ordering::SeqCst);
+            if let Some(ring) = ring.this().filter(|_| tells) {
+                self.ready.lock().push_back(Job::Announce(ring));
+                if self.is_over() {
+                    return self.shed();
+                }
+            }
             if let Some(owner) = self.owner.upgrade() {
-                owner.remind(false);
+                owner.remind(tells);
             }
             return;
         }
@@ -249,6 +259,10 @@ impl Issuer {
                 let turn = Turn::new(self, thread, &ring, false);
                 turn.begin(chain);
                 turn.end();
+            }
+            Job::Announce(ring) => {
+                ring.announced.store(false, Ordering::SeqCst);
+                ring.signal_event(&ring.access(thread), true);
             }
             Job::Take(ring) => {
                 ring.asked.store(false, Ordering::SeqCst);

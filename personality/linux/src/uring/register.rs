@@ -279,11 +279,13 @@ impl Call<'_> {
             return Err(Errno::EBUSY);
         }
         resources.event = Some((file, only_async));
+        self.ring.has_event.store(true, Ordering::Relaxed);
         Ok(0)
     }
 
     fn unregister_eventfd(&self) -> Result<usize> {
         let old = self.ring.resources.lock().event.take();
+        self.ring.has_event.store(false, Ordering::Relaxed);
         old.map(|_| 0).ok_or(Errno::ENXIO)
     }
 

@@ -14,7 +14,7 @@ use janua_kernel::chore::Chore;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_object::vfs::Attr;
-use janua_object::{Caller, Events, File, OpenFile, anon};
+use janua_object::{Caller, Cred, Events, File, OpenFile, anon};
 use janua_port::{Backing, Clock};
 use janua_rt::{AtomicU64, Mutex, OnceArc, WaitQueue};
 use zerocopy::IntoBytes;
@@ -164,6 +164,9 @@ pub struct Ring {
     pub resources: Mutex<Resources>,
     /// Work that is done only by who waits for completions (IORING_SETUP_DEFER_TASKRUN).
     pub later: Mutex<VecDeque<Job>>,
+    /// It has an event descriptor; and that is about to be signalled because of such work.
+    pub has_event: AtomicBool,
+    pub announced: AtomicBool,
     /// Who alone may submit (IORING_SETUP_SINGLE_ISSUER), once that is known; and who submits for a ring that is looked into.
     pub issuer: Mutex<Option<Weak<Issuer>>>,
     /// Not to be used yet (IORING_SETUP_R_DISABLED).
@@ -176,6 +179,8 @@ pub struct Ring {
     flags: AtomicU32,
     /// Whose submissions those are that it is looked into for, if it is.
     pub maker: Mutex<Option<Maker>>,
+    /// Whose rights count for what is found in it, where it is looked into: those its maker had then.
+    pub identity: OnceArc<Cred>,
     /// The module that looks into it, where one does.
     pub served: OnceArc<Chore>,
     /// When something was in it last that nobody announced, or it was announced, for who looks into it.
@@ -217,12 +222,15 @@ impl Ring {
             unfinished: Mutex::default(),
             resources: Mutex::default(),
             later: Mutex::default(),
+            has_event: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
             issuer: Mutex::default(),
             disabled: AtomicBool::new(disabled),
             limited: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             flags: AtomicU32::new(0),
             maker: Mutex::default(),
+            identity: OnceArc::default(),
             served: OnceArc::default(),
             lively: AtomicU64::new(clock.monotonic()),
             asked: AtomicBool::new(false),
@@ -237,6 +245,11 @@ impl Ring {
     pub fn of(file: &OpenFile) -> Result<Arc<Ring>> {
         let ring = file.downcast::<Ring>().filter(|ring| !ring.shape.aio).ok_or(Errno::EOPNOTSUPP)?;
         ring.me.upgrade().ok_or(Errno::EOPNOTSUPP)
+    }
+
+    /// The ring itself, while it has a descriptor.
+    pub fn this(&self) -> Option<Arc<Ring>> {
+        self.me.upgrade()
     }
 
     /// The shared memory as a thread reaches it.
@@ -337,9 +350,13 @@ impl Ring {
 
     fn announce(&self, access: &Access<'_>, inline: bool) {
         self.posted.wake(0);
-        if self.shape.aio {
-            return;
+        if !self.shape.aio {
+            self.signal_event(access, inline);
         }
+    }
+
+    /// Signals the event descriptor, if there is one for this.
+    pub fn signal_event(&self, access: &Access<'_>, inline: bool) {
         let event = self.resources.lock().event.clone();
         if let Some((event, only_async)) = event
             && !(only_async && inline)

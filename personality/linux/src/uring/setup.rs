@@ -84,6 +84,7 @@ pub fn io_uring_setup(thread: &Thread, entries: u32, params: UserPtr<Params>) ->
         *ring.issuer.lock() = Some(Arc::downgrade(&issuer::of(thread)?));
     }
     if has(setup::SQPOLL) {
+        let _ = ring.identity.set(thread.cred());
         super::poller::add(thread, &ring)?;
     }
     event::install(thread, ring, O_RDWR, true)

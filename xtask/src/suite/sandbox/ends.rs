@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::super::terminal::{Step, on_terminal};
 use super::{Sandbox, clean, expect, text};
 use crate::suite::{attacks, compare};
 use crate::workspace;
@@ -140,6 +141,35 @@ pub fn stopped_and_continued(s: &Sandbox) -> Result<(), String> {
     }
     kill(processes.first(), Signal::TERM)?;
     expect("a sandbox that was stopped", &clean(running.wait()?)?, 5, &["went on"])
+}
+
+/// `janua run` as a background job of an interactive shell: a program that reads from the terminal stops, as natively, and goes on in the foreground.
+pub fn background_job(s: &Sandbox) -> Result<(), String> {
+    let janua = format!("J='{}'", s.line(&[], &["/bin/cat"]).join("' '"));
+    let command = ["/usr/bin/env", &janua, "/bin/bash", "--norc", "--noprofile", "--noediting", "-i"].map(str::to_owned);
+    let waits = "while ! jobs -l | grep -q 'Stopped (tty input)'; do sleep 0.05; done; echo $((40+2)) stopped\n";
+    let steps = [
+        Step::Until("bash-"),
+        Step::Type("PS1='ok> '\n"),
+        Step::Until("ok> "),
+        Step::Type("eval \"$J\" '&'\n"),
+        Step::Until("ok> "),
+        Step::Type(waits),
+        Step::Until("42 stopped"),
+        // In the background it stops again.
+        Step::Type("bg >/dev/null; sleep 0.2; "),
+        Step::Type(waits),
+        Step::Until("42 stopped"),
+        Step::Type("fg\n"),
+        Step::Until("cat"),
+        Step::Type("hello\n"),
+        Step::Until("hello\r\nhello"),
+        Step::Type("\x04"),
+        Step::Until("ok> "),
+        Step::Type("exit 9\n"),
+    ];
+    let outcome = clean(on_terminal(command.to_vec(), &s.dir, &steps, false)?)?;
+    if outcome.code == 9 { Ok(()) } else { Err(format!("exit code {}\n{}", outcome.code, text(&outcome))) }
 }
 
 /// A kernel that does not run does not take the signal: the second one ends the sandbox.

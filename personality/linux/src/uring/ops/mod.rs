@@ -138,7 +138,7 @@ pub struct Prepared {
 /// Finds what a submission names. EINVAL for an identity, EBADF for a file that is not registered.
 pub fn prepare(turn: &Turn<'_>, mut sqe: Sqe) -> Result<Prepared> {
     let cred = match sqe.personality {
-        0 => None,
+        0 => turn.ring.identity.share(),
         id => Some(turn.ring.resources.lock().identities.get(&id).cloned().ok_or(Errno::EINVAL)?),
     };
     if takes_message(sqe.opcode) && sqe.flags & sqe::FIXED_FILE != 0 {

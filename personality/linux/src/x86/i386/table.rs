@@ -383,7 +383,7 @@ with_generic! {
     334 pwritev(fd: Fd, list: UserPtr<[u32; 2]>, count: usize, low: u32, high: u32) => wait words::pwritev, fs, Full;
     335 rt_tgsigqueueinfo(tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo32>) => plain crate::signal::kill::rt_tgsigqueueinfo, task, Full;
     336 shared::perf_event_open;
-    337 recvmmsg(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec32>) => wait net::transfer::recvmmsg, net, Partial("no error queue");
+    337 recvmmsg(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec32>) => wait net::transfer::recvmmsg, net, Full;
     338 shared::fanotify_init;
     339 shared::fanotify_mark;
     340 shared::prlimit64;
@@ -391,7 +391,7 @@ with_generic! {
     342 shared::open_by_handle_at;
     343 clock_adjtime(clock: ClockArg, state: UserPtr<Timex32>) => plain time::clock::clock_adjtime, time, Partial("reads only: EPERM for a change");
     344 shared::syncfs;
-    345 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
+    345 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open; MSG_MORE holds nothing back of a stream");
     346 shared::setns;
     347 process_vm_readv(pid: u32, local_iov: UserPtr<[u32; 2]>, liovcnt: usize, remote_iov: UserPtr<[u32; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_readv, ipc, Full;
     348 process_vm_writev(pid: u32, local_iov: UserPtr<[u32; 2]>, liovcnt: usize, remote_iov: UserPtr<[u32; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_writev, ipc, Full;
@@ -411,14 +411,14 @@ with_generic! {
     362 shared::connect;
     363 shared::listen;
     364 shared::accept4;
-    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
-    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data");
+    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
+    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, net, Partial("no eBPF filters, zero copy, kernel TLS, pacing, times of what is sent, TCP_REPAIR, TCP_SAVE_SYN, IP_OPTIONS, opening with data; nothing is held back of a stream (TCP_CORK)");
     367 shared::getsockname;
     368 shared::getpeername;
     369 shared::sendto;
-    370 sendmsg(fd: Fd, message: UserPtr<MsgHdr32>, flags: MsgFlags) => wait net::transfer::sendmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open");
+    370 sendmsg(fd: Fd, message: UserPtr<MsgHdr32>, flags: MsgFlags) => wait net::transfer::sendmsg, net, Partial("no MSG_ZEROCOPY, no TCP fast open; MSG_MORE holds nothing back of a stream");
     371 shared::recvfrom;
-    372 recvmsg(fd: Fd, message: UserPtr<MsgHdr32>, flags: MsgFlags) => wait net::transfer::recvmsg, net, Partial("no error queue");
+    372 recvmsg(fd: Fd, message: UserPtr<MsgHdr32>, flags: MsgFlags) => wait net::transfer::recvmsg, net, Full;
     373 shared::shutdown;
     374 shared::userfaultfd;
     375 shared::membarrier;
@@ -463,7 +463,7 @@ with_generic! {
     414 ppoll_time64(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec64>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, fs, Full;
     415 unassigned() => missing, home, Missing("not a number of this interface");
     416 io_pgetevents_time64(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec64>, mask: UserPtr<SigSetArg32>) => wait uring::aio::io_pgetevents, home, Full;
-    417 recvmmsg_time64(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec64>) => wait net::transfer::recvmmsg, net, Partial("no error queue");
+    417 recvmmsg_time64(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec64>) => wait net::transfer::recvmmsg, net, Full;
     418 mq_timedsend_time64(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: u32, timeout: UserPtr<TimeSpec64>) => wait ipc_args::mq_timedsend, ipc, Full;
     419 mq_timedreceive_time64(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: UserPtr<u32>, timeout: UserPtr<TimeSpec64>) => wait ipc_args::mq_timedreceive, ipc, Full;
     420 semtimedop_time64(semid: i32, sops: UserPtr<Sembuf>, nsops: usize, timeout: UserPtr<TimeSpec64>) => wait ipc_args::semtimedop, ipc, Full;
