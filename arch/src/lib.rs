@@ -12,9 +12,9 @@ pub mod sparc;
 pub mod x86_64;
 
 #[cfg(target_arch = "sparc")]
-pub use sparc::{Frame, Segments, hwcap};
+pub use sparc::{Frame, Segments, hwcap, words};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{Frame, cpu::hwcap, segments::Segments};
+pub use x86_64::{Frame, cpu::hwcap, segments::Segments, words};
 
 /// Offsets that the kernel itself uses in the shared object that every 32-bit program finds mapped (vdso(7)).
 #[derive(Clone, Copy, Debug)]

@@ -19,42 +19,76 @@ use janua_text::scan::{self, CONTEXT, Hit};
 
 use crate::guard::PatchedOut;
 
-/// Scan results of files that do not change: hits by offset in the range.
-static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
-/// Most results kept; they are small, and a sandbox uses few files as programs.
+/// Most results of scans kept; they are small, and a sandbox uses few files as programs.
 const SCANNED_MOST: usize = 4096;
-
-/// The kernel's own objects, by address, for as long as they live.
-static MADE: Mutex<BTreeMap<usize, Arc<Made>>> = Mutex::new(BTreeMap::new());
-
-/// Pages of files with an instruction overwritten, one after the other in an object of the kernel's: where in it, by contents.
-static PATCHED: Mutex<Patched> = Mutex::new(Patched { object: None, places: BTreeMap::new() });
-/// Most such pages.
+/// Most pages of files with an instruction overwritten.
 const PATCHED_MOST: usize = 1024;
 
+/// What a kernel has found.
+#[derive(Default)]
+pub struct Found {
+    /// Scan results of files that do not change: hits by offset in the range.
+    scanned: Mutex<BTreeMap<Range, Arc<[Hit]>>>,
+    /// The kernel's own objects, by address, for as long as they live.
+    made: Mutex<BTreeMap<usize, Arc<Made>>>,
+    patched: Mutex<Patched>,
+}
+
+/// Pages of files with an instruction overwritten, one after the other in an object of the kernel's: where in it, by contents.
+#[derive(Default)]
 struct Patched {
     object: Option<Arc<dyn MemoryObject>>,
     places: BTreeMap<Box<[u8]>, u64>,
 }
 
-/// Where an object of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
-/// around it without a page of its process' own, so that a fork has no page tables of it to copy, and is the same for all.
-pub fn patched(machine: &'static dyn Machine, page: &[u8]) -> Result<(Arc<dyn MemoryObject>, u64)> {
-    let mut patched = PATCHED.lock();
-    let object = match &patched.object {
-        Some(object) => object.clone(),
-        None => patched.object.insert(machine.memory_object("janua-patched")?).clone(),
-    };
-    if let Some(&place) = patched.places.get(page) {
-        return Ok((object, place));
+impl Found {
+    /// Where an object of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
+    /// around it without a page of its process' own, so that a fork has no page tables of it to copy, and is the same for all.
+    pub fn patched(&self, machine: &'static dyn Machine, page: &[u8]) -> Result<(Arc<dyn MemoryObject>, u64)> {
+        let mut patched = self.patched.lock();
+        let object = match &patched.object {
+            Some(object) => object.clone(),
+            None => patched.object.insert(machine.memory_object("janua-patched")?).clone(),
+        };
+        if let Some(&place) = patched.places.get(page) {
+            return Ok((object, place));
+        }
+        if patched.places.len() >= PATCHED_MOST {
+            return Err(Errno::ENOSPC);
+        }
+        let place = (patched.places.len() * page.len()) as u64;
+        objectio::write_all(&*object, page, place)?;
+        patched.places.insert(page.into(), place);
+        Ok((object, place))
     }
-    if patched.places.len() >= PATCHED_MOST {
-        return Err(Errno::ENOSPC);
+
+    /// What an earlier scan has found.
+    pub fn hits(&self, range: &Range) -> Option<Arc<[Hit]>> {
+        self.scanned.lock().get(range).cloned()
     }
-    let place = (patched.places.len() * page.len()) as u64;
-    objectio::write_all(&*object, page, place)?;
-    patched.places.insert(page.into(), place);
-    Ok((object, place))
+
+    /// Keeps what a scan has found.
+    pub fn keep(&self, range: Range, hits: Arc<[Hit]>) {
+        let mut kept = self.scanned.lock();
+        if kept.len() < SCANNED_MOST {
+            kept.insert(range, hits);
+        }
+    }
+
+    /// Reports to the guard of all spaces what the object holds, now that it is written and nobody will change it.
+    pub fn publish(&self, object: &Arc<dyn MemoryObject>, made: Made) {
+        self.made.lock().insert(key(object), Arc::new(made));
+    }
+
+    /// Forgets the object, before it goes.
+    pub fn withdraw(&self, object: &Arc<dyn MemoryObject>) {
+        self.made.lock().remove(&key(object));
+    }
+
+    /// What is known of an object, if it is one of the kernel's own.
+    pub fn of(&self, object: &Arc<dyn MemoryObject>) -> Option<Arc<Made>> {
+        self.made.lock().get(&key(object)).cloned()
+    }
 }
 
 /// A range of a file at a point of its history.
@@ -75,19 +109,6 @@ impl Range {
         let file = object.host_file()?;
         let stat = file.host().stat(file.fd()).ok()?;
         Some(Range { dev: stat.dev, ino: stat.ino, mtime: stat.mtime, ctime: stat.ctime, size: stat.size, offset, len })
-    }
-
-    /// What an earlier scan has found.
-    pub fn hits(&self) -> Option<Arc<[Hit]>> {
-        SCANNED.lock().get(self).cloned()
-    }
-
-    /// Keeps what a scan has found.
-    pub fn keep(self, hits: Arc<[Hit]>) {
-        let mut kept = SCANNED.lock();
-        if kept.len() < SCANNED_MOST {
-            kept.insert(self, hits);
-        }
     }
 }
 
@@ -130,21 +151,6 @@ impl Made {
         self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
     }
 
-    /// Reports to the guard of all spaces what the object holds, now that it is written and nobody will change it.
-    pub fn publish(self, object: &Arc<dyn MemoryObject>) {
-        MADE.lock().insert(key(object), Arc::new(self));
-    }
-
-    /// Forgets the object, before it goes.
-    pub fn withdraw(object: &Arc<dyn MemoryObject>) {
-        MADE.lock().remove(&key(object));
-    }
-
-    /// What is known of an object, if it is one of the kernel's own.
-    pub fn of(object: &Arc<dyn MemoryObject>) -> Option<Arc<Made>> {
-        MADE.lock().get(&key(object)).cloned()
-    }
-
     /// What is left in `offset..offset+len`, relative to its start. One that is across a border belongs to both sides.
     pub fn hits(&self, offset: u64, len: usize) -> Arc<[Hit]> {
         let (start, end) = (offset as usize, offset as usize + len);
@@ -168,7 +174,22 @@ fn key(object: &Arc<dyn MemoryObject>) -> usize {
 mod tests {
     use alloc::vec;
 
+    use janua_platform_model::{Model, Settings};
+
     use super::*;
+
+    #[test]
+    fn each_kernel_has_its_own_machines_pages() {
+        let page = [0x90; 4096];
+        let machine = || -> &'static dyn Machine { Model::new(Settings::default()) };
+        let (first, second) = (Found::default(), Found::default());
+        let (one, place) = first.patched(machine(), &page).unwrap();
+        let (other, elsewhere) = second.patched(machine(), &page).unwrap();
+        assert!(!Arc::ptr_eq(&one, &other));
+        assert_eq!((place, elsewhere), (0, 0));
+        let (again, place) = first.patched(machine(), &page).unwrap();
+        assert!(Arc::ptr_eq(&one, &again) && place == 0);
+    }
 
     #[test]
     fn what_can_be_overwritten_is() {

@@ -22,7 +22,7 @@
 //! The kernel's own changes of code, [`CodeGuard::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
 //!
 //! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
-//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`REMOTE`]). The guard's lock is not held
+//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`Common::remote`]). The guard's lock is not held
 //! across stores to user memory that may fault, because a fault takes it.
 
 mod spans;
@@ -44,58 +44,57 @@ use janua_rt::{Mutex, RwLock};
 use janua_text::patch_out;
 use janua_text::scan::{self, CONTEXT, Hit};
 
-use crate::found::{self, Made};
+use crate::found::{Found, Range};
 use crate::walk;
 
 use spans::{Span, State, Under, under};
 
 pub use spans::PatchedOut;
 
-/// Held exclusively while the machine writes to the memory of another process; shared while pages are made executable. The machine looks up the pages
-/// once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
-/// spaces, since the process that was found by a thread's number may be another by then.
-pub static REMOTE: RwLock<()> = RwLock::new(());
-
-/// What the guard has done, in all spaces of this kernel.
+/// What the guards of one kernel share.
 #[derive(Default)]
-pub struct Counters {
-    /// Bytes scanned.
-    pub scanned: AtomicU64,
-    /// Times pages were made executable.
-    pub opened: AtomicU64,
-    /// Times a store made a page writable again.
-    pub closed: AtomicU64,
-    /// Instructions overwritten.
-    pub patched_out: AtomicU64,
-    /// Pages that stay not executable, each time one is asked for.
-    pub refused: AtomicU64,
-    /// Bytes copied from files that can be written.
-    pub copied: AtomicU64,
+pub struct Common {
+    /// Held exclusively while the machine writes to the memory of another process; shared while pages are made executable. The machine looks up the
+    /// pages once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
+    /// spaces, since the process that was found by a thread's number may be another by then.
+    pub remote: RwLock<()>,
+    pub found: Found,
+    counters: Counters,
 }
 
-/// The counters, for `--stats`.
-pub static COUNTERS: Counters = Counters {
-    scanned: AtomicU64::new(0),
-    opened: AtomicU64::new(0),
-    closed: AtomicU64::new(0),
-    patched_out: AtomicU64::new(0),
-    refused: AtomicU64::new(0),
-    copied: AtomicU64::new(0),
-};
+/// What the guards of a kernel have done, for `--stats`.
+#[derive(Default)]
+struct Counters {
+    /// Bytes scanned.
+    scanned: AtomicU64,
+    /// Times pages were made executable.
+    opened: AtomicU64,
+    /// Times a store made a page writable again.
+    closed: AtomicU64,
+    /// Instructions overwritten.
+    patched_out: AtomicU64,
+    /// Pages that stay not executable, each time one is asked for.
+    refused: AtomicU64,
+    /// Bytes copied from files that can be written.
+    copied: AtomicU64,
+}
 
-/// What `--stats` reports of executable memory; nothing where it is not guarded.
-pub fn report() -> String {
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let (scanned, copied) = (read(&COUNTERS.scanned) / 1024, read(&COUNTERS.copied) / 1024);
-    let (opened, closed) = (read(&COUNTERS.opened), read(&COUNTERS.closed));
-    let (patched_out, refused) = (read(&COUNTERS.patched_out), read(&COUNTERS.refused));
-    if opened + refused == 0 {
-        return String::new();
+impl Common {
+    /// What `--stats` reports of executable memory; nothing where it is not guarded.
+    pub fn report(&self) -> String {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counters { scanned, opened, closed, patched_out, refused, copied } = &self.counters;
+        let (scanned, copied) = (read(scanned) / 1024, read(copied) / 1024);
+        let (opened, closed) = (read(opened), read(closed));
+        let (patched_out, refused) = (read(patched_out), read(refused));
+        if opened + refused == 0 {
+            return String::new();
+        }
+        format!(
+            "code: {scanned} KiB scanned, {copied} KiB copied from files that can be written; made executable {opened} times, \
+             writable again {closed} times; {patched_out} instructions overwritten, {refused} pages refused\n"
+        )
     }
-    format!(
-        "code: {scanned} KiB scanned, {copied} KiB copied from files that can be written; made executable {opened} times, \
-         writable again {closed} times; {patched_out} instructions overwritten, {refused} pages refused\n"
-    )
 }
 
 fn count(counter: &AtomicU64, by: usize) {
@@ -118,6 +117,7 @@ pub struct CodeGuard {
     ground: &'static dyn Ground,
     user: Arc<dyn UserMemory>,
     machine: Option<&'static dyn Machine>,
+    common: &'static Common,
     state: Mutex<State>,
 }
 
@@ -128,8 +128,9 @@ impl CodeGuard {
         ground: &'static dyn Ground,
         user: Arc<dyn UserMemory>,
         machine: Option<&'static dyn Machine>,
+        common: &'static Common,
     ) -> CodeGuard {
-        CodeGuard { inner, ground, user, machine, state: Mutex::default() }
+        CodeGuard { inner, ground, user, machine, common, state: Mutex::default() }
     }
 
     /// What was at `addr` before it was overwritten with `ud2`, if it still is.
@@ -183,7 +184,7 @@ impl CodeGuard {
         let mut may_run = true;
         for hit in hits {
             let page = (hit.at + hit.len - 1).min(end - 1) & !(PAGE_SIZE - 1);
-            count(&COUNTERS.refused, 1);
+            count(&self.common.counters.refused, 1);
             may_run &= wanted & !(PAGE_SIZE - 1) != page;
             if page > from {
                 self.inner.protect(from, page - from, OPEN)?;
@@ -193,7 +194,7 @@ impl CodeGuard {
         if from < end {
             self.inner.protect(from, end - from, OPEN)?;
         }
-        count(&COUNTERS.opened, 1);
+        count(&self.common.counters.opened, 1);
         Ok(may_run)
     }
 
@@ -236,7 +237,7 @@ impl CodeGuard {
             }
             at += len;
         }
-        count(&COUNTERS.scanned, end - start);
+        count(&self.common.counters.scanned, end - start);
         found
     }
 
@@ -272,7 +273,7 @@ impl CodeGuard {
         }
         if written {
             state.patched_out.insert(at, PatchedOut { bytes, len: found.len() });
-            count(&COUNTERS.patched_out, 1);
+            count(&self.common.counters.patched_out, 1);
         }
         Ok(Some((page, page + len)))
     }
@@ -284,7 +285,7 @@ impl CodeGuard {
         self.user.copy_in(&mut contents, page).map_err(|_| Errno::EFAULT)?;
         contents[at - page..at - page + bytes.len()].copy_from_slice(bytes);
         for (index, contents) in contents.chunks(PAGE_SIZE).enumerate() {
-            let (object, offset) = found::patched(machine, contents)?;
+            let (object, offset) = self.common.found.patched(machine, contents)?;
             let page = page + index * PAGE_SIZE;
             self.inner.map(page, PAGE_SIZE, CLOSED, &Backing::Object { object, offset, shared: false, frozen: true })?;
         }
@@ -295,11 +296,11 @@ impl CodeGuard {
     fn map_file(&self, state: &mut State, start: usize, span: Span, backing: &Backing) -> Result<()> {
         let len = span.end - start;
         let Backing::Object { object, offset, .. } = backing else { return Err(Errno::EINVAL) };
-        let (made, offset) = (Made::of(object), *offset);
-        let key = if made.is_none() && len <= EAGER { found::Range::new(&**object, offset, len) } else { None };
+        let (made, offset) = (self.common.found.of(object), *offset);
+        let key = if made.is_none() && len <= EAGER { Range::new(&**object, offset, len) } else { None };
         let known = match &made {
             Some(made) => Some(made.hits(offset, len)),
-            None => key.and_then(|key| key.hits()),
+            None => key.and_then(|key| self.common.found.hits(&key)),
         };
         let clean = known.as_ref().is_some_and(|known| known.is_empty());
         let at_once = clean && !span.want.write && !state.may_run(start - 1) && !state.may_run(span.end);
@@ -310,7 +311,7 @@ impl CodeGuard {
             state.patched_out.extend(made.patched_out(offset, len).map(|(at, found)| (start + at, found)));
         }
         if at_once {
-            count(&COUNTERS.opened, 1);
+            count(&self.common.counters.opened, 1);
             return Ok(());
         }
         if span.want.write || known.is_none() && len > EAGER {
@@ -327,7 +328,7 @@ impl CodeGuard {
                 let hits = self.scan(state, start, span.end);
                 if let Some(key) = key {
                     let inside = hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= span.end);
-                    key.keep(inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect());
+                    self.common.found.keep(key, inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect());
                 }
                 hits
             }
@@ -357,7 +358,7 @@ impl CodeGuard {
         let changing: Vec<_> = changing.map(|(at, span)| (at.max(start), span.end.min(end))).collect();
         for (from, to) in changing {
             self.ground.own(from, to - from)?;
-            count(&COUNTERS.copied, to - from);
+            count(&self.common.counters.copied, to - from);
             for (at, span) in state.take(from, to) {
                 state.add(at, Span { under: Under::Copied, ..span });
             }
@@ -382,9 +383,9 @@ impl Space for CodeGuard {
             state.add(addr, span);
             return Ok(());
         }
-        let _nobody_writes = REMOTE.read();
+        let _nobody_writes = self.common.remote.read();
         if span.under == Under::Shared {
-            count(&COUNTERS.refused, len / PAGE_SIZE);
+            count(&self.common.counters.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
         }
         if span.under == Under::Frozen {
@@ -428,9 +429,9 @@ impl Space for CodeGuard {
             }
             return Ok(());
         }
-        let _nobody_writes = REMOTE.read();
+        let _nobody_writes = self.common.remote.read();
         if state.touching(addr, end).any(|(_, span)| span.under == Under::Shared) {
-            count(&COUNTERS.refused, len / PAGE_SIZE);
+            count(&self.common.counters.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
         }
         if let Err(errno) = self.own_changing(&mut state, addr, end) {
@@ -553,7 +554,8 @@ impl CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
         // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not trust that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
-        CodeGuard { inner: child, ground: self.ground, user: self.user.clone(), machine: self.machine, state }
+        let CodeGuard { ground, machine, common, .. } = *self;
+        CodeGuard { inner: child, ground, user: self.user.clone(), machine, common, state }
     }
 
     /// [`Guard::fault`].
@@ -564,7 +566,7 @@ impl CodeGuard {
         match access {
             Access::Fetch if span.want.write && state.open.remove(&page) => true,
             Access::Fetch => {
-                let _nobody_writes = REMOTE.read();
+                let _nobody_writes = self.common.remote.read();
                 let size = match span.under {
                     _ if span.want.write => PAGE_SIZE,
                     Under::Frozen | Under::Copied => FILE_BLOCK,
@@ -579,7 +581,7 @@ impl CodeGuard {
                 opened
             }
             Access::Store if span.want.write => {
-                count(&COUNTERS.closed, 1);
+                count(&self.common.counters.closed, 1);
                 state.open.remove(&page);
                 self.inner.protect(page, PAGE_SIZE, WRITABLE).is_ok()
             }
@@ -593,7 +595,7 @@ impl CodeGuard {
         let end = addr.checked_add(new.len()).ok_or(Errno::EINVAL)?;
         let (page, last) = (addr & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
         let mut state = self.state.lock();
-        let _nobody_writes = REMOTE.read();
+        let _nobody_writes = self.common.remote.read();
         let may = |&(start, span): &(usize, Span)| {
             let fixed = matches!(span.under, Under::Anon | Under::Copied | Under::Frozen);
             fixed && span.want.exec && !span.want.write && start <= page && last <= span.end

@@ -16,7 +16,7 @@ use janua_port::{Backing, Fault, MemoryObject, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::scan;
 
-use crate::guard::CodeGuard;
+use crate::guard::{CodeGuard, Common};
 use crate::random;
 
 type Page = (Prot, Box<[u8; PAGE_SIZE]>);
@@ -31,6 +31,8 @@ struct Toy {
     steps: AtomicUsize,
     /// Another thread stores into every page that can be written, just before it may run.
     racing: AtomicBool,
+    /// What the guards of this machine's kernel share.
+    common: &'static Common,
 }
 
 impl Toy {
@@ -130,7 +132,7 @@ impl Space for Toy {
         Ok(())
     }
     fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
-        assert!(!prot.exec || crate::guard::REMOTE.try_write().is_none(), "opened while the machine may write for others");
+        assert!(!prot.exec || self.common.remote.try_write().is_none(), "opened while the machine may write for others");
         for page in (addr..addr + len).step_by(PAGE_SIZE).filter(|_| prot.exec && self.racing.load(Ordering::Relaxed)) {
             self.copy_out_partial(page + 1000, &WRPKRU);
         }
@@ -237,15 +239,17 @@ struct Hostile {
 
 /// The arc that owns the machine is never dropped, so that the guard may hold it as the ground, too.
 fn hostile() -> Hostile {
+    let common: &'static Common = Box::leak(Box::default());
     let toy = Arc::new(Toy {
         pages: Mutex::default(),
         file: Mutex::new(vec![0x90; PAGES * PAGE_SIZE]),
         live: Mutex::default(),
         steps: AtomicUsize::new(usize::MAX),
         racing: AtomicBool::new(false),
+        common,
     });
     let kept: &'static Arc<Toy> = Box::leak(Box::new(toy.clone()));
-    let guard = Arc::new(CodeGuard::new(toy.clone(), &**kept, toy, None));
+    let guard = Arc::new(CodeGuard::new(toy.clone(), &**kept, toy, None, common));
     Hostile { toy: kept, guard }
 }
 
@@ -499,4 +503,13 @@ fn a_program_that_tries_everything() {
             h.check(&alloc::format!("stream {stream} step {step} kind {what}"));
         }
     }
+}
+
+#[test]
+fn what_one_kernels_guards_have_done_is_in_no_others_report() {
+    let (one, other) = (hostile(), hostile());
+    one.guard.map(BASE, PAGE_SIZE, prot(3), &Backing::Anon).unwrap();
+    assert!(one.runs(BASE));
+    assert!(one.toy.common.report().contains("made executable 1 times"), "{}", one.toy.common.report());
+    assert_eq!(other.toy.common.report(), "");
 }

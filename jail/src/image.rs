@@ -36,7 +36,7 @@ use janua_text::rewrite::{self, Count};
 use janua_text::sites::Refusal;
 use janua_text::trampoline::Patch;
 
-use crate::found::Made;
+use crate::found::{Found, Made};
 use crate::site::Singles;
 
 /// Bytes of a file's start that are looked at for its headers.
@@ -70,11 +70,13 @@ pub struct Image {
     pub patches: Vec<Patch>,
     /// Of the object.
     bytes: u64,
+    /// Where what the object holds is known.
+    found: &'static Found,
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
-        Made::withdraw(&self.object);
+        self.found.withdraw(&self.object);
     }
 }
 
@@ -139,6 +141,7 @@ pub struct Rewriter {
     /// Where the dynamic linker's way of loading the vector registers goes; `Some` when the kernel's memory is locked by a key, which
     /// no code may load.
     restore: Option<usize>,
+    found: &'static Found,
     files: Mutex<BTreeMap<(u64, u64), Known>>,
     met: Met,
     singles: Singles,
@@ -146,13 +149,14 @@ pub struct Rewriter {
 
 impl Rewriter {
     /// `entry` is where trampolines jump; `restore` is [`janua_port::jail::Ground::restore_entry`].
-    pub fn new(machine: &'static dyn Machine, entry: usize, restore: Option<usize>) -> Rewriter {
+    pub fn new(machine: &'static dyn Machine, entry: usize, restore: Option<usize>, found: &'static Found) -> Rewriter {
         let reader = Itself::new(machine);
         Rewriter {
             machine,
             reader,
             entry,
             restore,
+            found,
             files: Mutex::new(BTreeMap::new()),
             met: Met::default(),
             singles: Singles::default(),
@@ -326,10 +330,10 @@ impl Rewriter {
             at += bytes.len() as u64;
         }
         if self.restore.is_some() {
-            made.publish(&object);
+            self.found.publish(&object, made);
         }
         patches.sort_unstable_by_key(|patch| patch.start);
-        Ok(Some(Image { object, room, parts, patches, bytes: at }))
+        Ok(Some(Image { object, room, parts, patches, bytes: at, found: self.found }))
     }
 
     fn count(&self, count: &Count) {

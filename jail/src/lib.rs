@@ -37,7 +37,7 @@ use janua_port::jail::Ground;
 use janua_port::{Machine, Space, UserMemory};
 
 use cell::Cell;
-use guard::CodeGuard;
+use guard::{CodeGuard, Common};
 use image::Rewriter;
 
 /// The jail of a kernel.
@@ -49,6 +49,7 @@ pub struct KeyJail {
     ground: Option<&'static dyn Ground>,
     /// `None` where calls are to trap.
     rewriter: Option<Rewriter>,
+    common: &'static Common,
 }
 
 impl KeyJail {
@@ -60,12 +61,13 @@ impl KeyJail {
         entry: Option<usize>,
         ground: Option<&'static dyn Ground>,
     ) -> Option<&'static dyn Jail> {
-        let restore = ground.map(|ground| ground.restore_entry());
-        let rewriter = entry.map(|entry| Rewriter::new(machine, entry, restore));
-        if rewriter.is_none() && ground.is_none() {
+        if entry.is_none() && ground.is_none() {
             return None;
         }
-        Some(Box::leak(Box::new(KeyJail { machine, user, ground, rewriter })))
+        let common: &'static Common = Box::leak(Box::default());
+        let restore = ground.map(|ground| ground.restore_entry());
+        let rewriter = entry.map(|entry| Rewriter::new(machine, entry, restore, &common.found));
+        Some(Box::leak(Box::new(KeyJail { machine, user, ground, rewriter, common })))
     }
 }
 
@@ -73,7 +75,7 @@ impl Jail for KeyJail {
     fn enclose(&'static self, space: Arc<dyn Space>) -> Enclosed {
         match self.ground {
             Some(ground) => {
-                let guard = CodeGuard::new(space, ground, self.user.clone(), Some(self.machine));
+                let guard = CodeGuard::new(space, ground, self.user.clone(), Some(self.machine), self.common);
                 Cell::new(self).guarded(guard)
             }
             None => Cell::new(self).open(space),
@@ -91,13 +93,13 @@ impl Jail for KeyJail {
     }
 
     fn write_remote(&self, write: &mut dyn FnMut()) {
-        let _nobody_opens = guard::REMOTE.write();
+        let _nobody_opens = self.common.remote.write();
         write();
     }
 
     fn report(&self) -> String {
         let mut report = self.rewriter.as_ref().map_or_else(String::new, Rewriter::report);
-        report.push_str(&guard::report());
+        report.push_str(&self.common.report());
         report
     }
 }

@@ -6,11 +6,11 @@ use core::task::{Context, Poll};
 
 use janua_port::guest::{Abi, Verdict};
 use janua_port::trap::Exception;
-use janua_port::{Flow, Frame, GateId, Guest, Nanos, Payer, Plain, Spun, Trap};
+use janua_port::{Flow, Frame, GateId, Guest, Nanos, Payer, Plain, Spun, Trap, words};
 use janua_rt::wake;
 
 use crate::module::Module;
-use crate::table::{self, Row, Run, Words};
+use crate::table::{Row, Run, Words};
 use crate::task::{Before, Leave, Personality, Trapped};
 use crate::thread::{Blocked, Pending, Returned, Seat, Thread, work};
 use crate::wait::EVENTS;
@@ -85,11 +85,11 @@ impl<P: Personality> Seat<P> {
     #[inline]
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
-            Run::Plain(run) | Run::Wait(run) => table::call(run, self.slotted.as_ref(), words).poll(),
+            Run::Plain(run) | Run::Wait(run) => words::call(run, words, self.slotted.as_ref()).poll(),
             Run::Frame(run) => Poll::Ready(run(self, frame, words)),
             Run::FrameWait(run) => {
                 *self.frame.lock() = Some(*frame);
-                table::call(run, self.slotted.as_ref(), words).poll()
+                words::call(run, words, self.slotted.as_ref()).poll()
             }
             Run::Missing => Poll::Ready(P::unknown(self, frame, row.number)),
         }
@@ -201,15 +201,15 @@ impl<P: Personality> Seat<P> {
 
     /// An exception whose handling may wait, in the slot.
     #[cold]
-    fn answer(&self, frame: &mut Frame, exception: Exception) -> Flow {
-        async fn answered<P: Personality>(thread: &Thread<P>, exception: Exception) -> isize {
-            P::answer(thread, exception).await;
+    fn handle(&self, frame: &mut Frame, exception: Exception) -> Flow {
+        async fn handled<P: Personality>(thread: &Thread<P>, exception: Exception) -> isize {
+            P::handle(thread, exception).await;
             0
         }
         *self.frame.lock() = Some(*frame);
         self.prepare_poll();
-        let answer = self.slotted.as_ref().start(answered::<P>, exception, &mut Context::from_waker(&self.waker));
-        if answer.is_ready() {
+        let polled = self.slotted.as_ref().start(handled::<P>, exception, &mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
             return self.leave(frame);
         }
         *self.stopped.lock() =
@@ -303,7 +303,7 @@ impl<P: Personality> Guest for Seat<P> {
         })
     }
 
-    fn answered(&self, frame: &mut Frame, abi: Abi, verdict: Verdict) -> Flow {
+    fn returned(&self, frame: &mut Frame, abi: Abi, verdict: Verdict) -> Flow {
         let number = P::number(frame.number());
         let row = match abi {
             Abi::Native => self.kernel.table.get(number),
@@ -322,7 +322,7 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow {
         match (P::trap(self, frame, trap), trap) {
-            (Trapped::Wait, Trap::Exception(exception)) => self.answer(frame, exception),
+            (Trapped::Wait, Trap::Exception(exception)) => self.handle(frame, exception),
             _ if self.work() == 0 => Flow::Resume,
             _ => self.leave(frame),
         }

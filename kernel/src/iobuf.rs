@@ -1,7 +1,7 @@
 //! The two directions of data: [`ReadBuf`] is what a read fills, [`WriteBuf`] is what a write empties.
 //!
 //! Both hide whether the far side is guest memory (one range or a vector of them) or kernel memory, so that a file is written
-//! once and serves read, readv, pread, splice, sendfile, exec and core reads alike.
+//! once and serves all calls that move bytes alike.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -111,7 +111,7 @@ pub struct WriteBuf<'a> {
     stop: Option<(&'a AtomicU32, u32)>,
 }
 
-/// Most bytes one call moves (Linux: MAX_RW_COUNT).
+/// Most bytes one call moves.
 pub const MOST: usize = 0x7fff_f000;
 
 macro_rules! common {

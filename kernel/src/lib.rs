@@ -16,7 +16,6 @@ pub mod module;
 pub mod offload;
 pub mod place;
 pub mod queue;
-pub mod signal;
 pub mod stats;
 pub mod table;
 pub mod task;

@@ -95,8 +95,8 @@ impl Offload {
 }
 
 impl<P: Personality> Thread<P> {
-    /// Does what may block in the machine: itself where nobody else waits for this thread, otherwise by a worker. Signals do not cut it short, as they do not on a
-    /// disk; only who is killed or cancelled gives up, and what has begun by then goes on without it.
+    /// Does what may block in the machine: itself where nobody else waits for this thread, otherwise by a worker. An interruption does not cut it short;
+    /// only who is killed or cancelled gives up, and what has begun by then goes on without it.
     pub async fn offload<T: Send + 'static>(&self, blocks: impl FnOnce() -> T + Send + 'static) -> Result<T, Cut> {
         let pool = match self.kernel.modules.offload.pool.get() {
             Some(pool) if self.may_not_block() => pool,

@@ -12,7 +12,7 @@ pub enum Place {
     Mm,
     /// Messages, semaphores, shared words.
     Ipc,
-    /// Processes, threads, their rights and signals.
+    /// Processes, threads, their rights, and how they interrupt each other.
     Task,
     /// Clocks and timers.
     Time,

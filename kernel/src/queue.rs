@@ -2,7 +2,7 @@
 //!
 //! A thread's call has the one slot of the thread. A submission has another: each queue has a number of *workers*, made when it is opened, and each
 //! worker a slot and a *stand-in* for the thread, with a wake word, a deadline and work flags of its own. To a handler the stand-in is the calling
-//! thread: it has the thread's memory, and what the personality lends it for the call ([`Personality::lend`]). A signal for the thread does not reach
+//! thread: it has the thread's memory, and what the personality lends it for the call ([`Personality::lend`]). What interrupts the thread does not reach
 //! it; the one flag it ever gets is KILL, when its submission is cancelled.
 //!
 //! The queue and its workers are jobs of one module's executor. The queue's job takes submissions, many at a time: calls that return at once it makes itself, by

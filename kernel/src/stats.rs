@@ -99,11 +99,37 @@ impl Stats {
                 each % 1000,
             );
         }
-        for (gate, count) in self.gates.iter().enumerate().map(|(gate, count)| (gate as u8, read(count))) {
+        self.report_gates(&mut text);
+        text
+    }
+
+    /// A line for each gate by which calls have come.
+    fn report_gates(&self, text: &mut String) {
+        for (gate, count) in self.gates.iter().enumerate().map(|(gate, count)| (gate as u8, count.load(Ordering::Relaxed))) {
             if count > 0 {
                 let _ = writeln!(text, "{count} calls by the gate {}", GateId::from_number(gate).map_or("none", GateId::name));
             }
         }
-        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_gate_is_counted() {
+        let stats = Stats::new(1, 0);
+        for gate in GateId::ALL {
+            (0..=gate.number()).for_each(|_| stats.count(false, 0, gate.number(), 1, 0));
+        }
+        let mut text = String::new();
+        stats.report_gates(&mut text);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), GateId::ALL.len());
+        for gate in GateId::ALL {
+            let line = alloc::format!("{} calls by the gate {}", gate.number() + 1, gate.name());
+            assert!(lines.contains(&line.as_str()), "{line}: {text}");
+        }
     }
 }

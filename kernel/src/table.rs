@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::Frame;
 use janua_port::guest::{Outcome, PLAIN_CALLS, PlainCalls};
+use janua_port::{Frame, words};
 use janua_rt::slot::Slotted;
 
 use crate::place::Place;
@@ -19,57 +19,14 @@ use crate::user::{UserPtr, UserSlice, UserStr};
 pub type Words = [usize; 6];
 
 /// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
-#[cfg(not(target_arch = "sparc"))]
-#[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type CallFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, Pin<&Slotted<Thread<P>>>) -> Outcome;
-/// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
-#[cfg(target_arch = "sparc")]
-#[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize, usize, usize, usize) -> Outcome;
+pub type CallFn<P> = words::WordsFn<Slotted<Thread<P>>, Outcome>;
 
 /// Defines a [`CallFn`] of `$p` that returns `$body`, an [`Outcome`]. Used by [`calls!`](crate::calls).
-#[cfg(not(target_arch = "sparc"))]
-#[macro_export]
-#[rustfmt::skip]
-macro_rules! call_fn {
-    ($p:ty, $seat:ident, $words:ident, $body:block) => {{
-        #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-        extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, $seat: $crate::table::SeatOf<'_, $p>) -> $crate::table::OutcomeOf {
-            let $words: $crate::table::Words = [a, b, c, d, e, f];
-            $body
-        }
-        run
-    }};
-}
-/// Defines a [`CallFn`] of `$p` that returns `$body`, an [`Outcome`]. Used by [`calls!`](crate::calls).
-#[cfg(target_arch = "sparc")]
 #[macro_export]
 macro_rules! call_fn {
-    ($p:ty, $seat:ident, $words:ident, $body:block) => {{
-        #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-        extern "C" fn run(
-            $seat: $crate::table::SeatOf<'_, $p>,
-            a: usize,
-            b: usize,
-            c: usize,
-            d: usize,
-            e: usize,
-            f: usize,
-        ) -> $crate::table::OutcomeOf {
-            let $words: $crate::table::Words = [a, b, c, d, e, f];
-            $body
-        }
-        run
-    }};
-}
-
-/// Calls a row's function.
-#[inline]
-pub(crate) fn call<P: Personality>(run: CallFn<P>, seat: SeatOf<'_, P>, [a, b, c, d, e, f]: Words) -> Outcome {
-    #[cfg(not(target_arch = "sparc"))]
-    return run(a, b, c, d, e, f, seat);
-    #[cfg(target_arch = "sparc")]
-    return run(seat, a, b, c, d, e, f);
+    ($p:ty, $seat:ident, $words:ident, $body:block) => {
+        $crate::table::words_fn!($words, $seat: $crate::table::SeatOf<'_, $p> => $crate::table::OutcomeOf $body)
+    };
 }
 
 /// A thread with its slot.
@@ -119,7 +76,7 @@ pub enum Kind {
     Octal,
     Str,
     Ptr,
-    /// Names of a family the personality knows ("open", "mmap_prot", "clone", "signal", ...).
+    /// Names of a family that the personality knows ([`Personality::trace_named`]).
     Named(&'static str),
 }
 
@@ -145,7 +102,7 @@ impl<P: Personality> Row<P> {
     /// Builds the call in the thread's slot and polls it once. For rows that need no frame.
     pub(crate) fn build(&self, seat: SeatOf<'_, P>, words: Words) -> Poll<isize> {
         match self.run {
-            Run::Plain(run) | Run::Wait(run) | Run::FrameWait(run) => call(run, seat, words).poll(),
+            Run::Plain(run) | Run::Wait(run) | Run::FrameWait(run) => words::call(run, words, seat).poll(),
             Run::Frame(_) | Run::Missing => Poll::Ready(Errno::ENOSYS.as_result()),
         }
     }
@@ -215,32 +172,32 @@ impl Arg for UserStr {
 }
 
 /// What a handler may return.
-pub trait Answer {
+pub trait CallResult {
     /// The word for the result register: a value, or the negated error.
     fn word(self) -> isize;
 }
 
-impl Answer for () {
+impl CallResult for () {
     #[inline]
     fn word(self) -> isize {
         0
     }
 }
 
-macro_rules! int_answers {
-    ($($t:ty)*) => { $(impl Answer for $t { #[inline] fn word(self) -> isize { self as isize } })* };
+macro_rules! int_results {
+    ($($t:ty)*) => { $(impl CallResult for $t { #[inline] fn word(self) -> isize { self as isize } })* };
 }
 
-int_answers! { usize isize i32 u32 i64 u64 }
+int_results! { usize isize i32 u32 i64 u64 }
 
-impl Answer for Fd {
+impl CallResult for Fd {
     #[inline]
     fn word(self) -> isize {
         self.0 as isize
     }
 }
 
-impl<T: Answer> Answer for Result<T> {
+impl<T: CallResult> CallResult for Result<T> {
     #[inline]
     fn word(self) -> isize {
         match self {
@@ -350,17 +307,17 @@ impl<T> Arg for UserSlice<T> {
 ///
 /// ```text
 /// calls! {
-///     pub static ROWS for Linux;
+///     pub static ROWS for MyPersonality;
 ///     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::read, fs, Full;
-///     39 getpid() => plain task::getpid, task, Full;
-///     57 fork() => frame task::fork, home, Full;
-///     74 shared::fsync;
-///     134 uselib() => missing, home, Missing("obsolete");
+///     1 number() => plain task::number, task, Full;
+///     2 copy() => frame task::copy, home, Full;
+///     3 shared::write_back;
+///     4 load(path: UserStr) => missing, home, Missing("obsolete");
 /// }
 /// ```
 /// A row that only names a function is declared by [`shared_calls!`](crate::shared_calls), for several tables.
 ///
-/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]); a `seat` handler is given the thread with its slot
+/// A `plain` handler is `fn(&Thread<P>, args..) -> impl CallResult`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]); a `seat` handler is given the thread with its slot
 /// ([`SeatOf`]) in place of the thread, builds its future itself if it has to wait ([`Thread::begin`]), and returns an [`Outcome`]. The word behind
 /// the handler is the row's [`Place`].
 #[macro_export]
@@ -377,8 +334,8 @@ macro_rules! calls {
 ///
 /// ```text
 /// shared_calls! {
-///     for Linux;
-///     fsync(fd: Fd) => wait fs::sync::fsync, fs, Full;
+///     for MyPersonality;
+///     write_back(fd: Fd) => wait fs::sync::write_back, fs, Full;
 /// }
 /// ```
 #[macro_export]
@@ -443,14 +400,14 @@ macro_rules! call_run {
         $crate::table::Run::Plain($crate::call_fn!($p, seat, words, {
             $crate::call_run!(@decode words; $($arg: $t),*);
             let thread: &$crate::Thread<$p> = seat.get_ref().owner();
-            $crate::table::OutcomeOf::from($crate::table::Answer::word($($path)::+(thread, $($arg),*)))
+            $crate::table::OutcomeOf::from($crate::table::CallResult::word($($path)::+(thread, $($arg),*)))
         }))
     };
     (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Frame({
             fn run(thread: &$crate::Thread<$p>, frame: &mut $crate::table::FrameOf, words: $crate::table::Words) -> isize {
                 $crate::call_run!(@decode words; $($arg: $t),*);
-                $crate::table::Answer::word($($path)::+(thread, frame, $($arg),*))
+                $crate::table::CallResult::word($($path)::+(thread, frame, $($arg),*))
             }
             run
         })
@@ -467,7 +424,7 @@ macro_rules! call_run {
         $crate::call_fn!($p, seat, words, {
             async fn call(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
                 $crate::call_run!(@decode words; $($arg: $t),*);
-                $crate::table::Answer::word($($path)::+(thread, $($arg),*).await)
+                $crate::table::CallResult::word($($path)::+(thread, $($arg),*).await)
             }
             $crate::Thread::begin(seat, call, words)
         })
@@ -487,3 +444,5 @@ macro_rules! call_run {
 pub type FrameOf = Frame;
 /// What the functions of rows return, named for the same reason.
 pub type OutcomeOf = Outcome;
+#[doc(hidden)]
+pub use janua_port::words_fn;

@@ -33,7 +33,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     /// Handles an exception where that takes time, as with a pager; begun by [`Trapped::Wait`]. It waits as a call does, and gives up
     /// like one. Afterwards the thread goes on at its frame, or at [`Thread::replace_frame`]'s, and meets the exception again where
     /// nothing has been done about it.
-    fn answer(_thread: &Thread<Self>, _exception: Exception) -> impl Future<Output = ()> + Send {
+    fn handle(_thread: &Thread<Self>, _exception: Exception) -> impl Future<Output = ()> + Send {
         async {}
     }
     /// [`janua_port::Guest::store_fault`].
@@ -59,7 +59,11 @@ pub trait Personality: Sized + Send + Sync + 'static {
         word
     }
     /// What the trace prints for a call with a special result.
-    const SPECIAL: &'static str = "a signal came first";
+    const SPECIAL: &'static str = "it was interrupted";
+    /// Whether the trace shows a result as an address; `compat`: of a call of the machine's second ABI.
+    fn is_address(value: usize, _compat: bool) -> bool {
+        value > u32::MAX as usize
+    }
     /// A call of a watched thread ([`crate::Seat::watch_calls`]) is about to be made; asked again after [`Before::Wait`], with the frame
     /// as it is then.
     fn call_begins(_thread: &Thread<Self>, _frame: &mut Frame) -> Before {
@@ -71,7 +75,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn errands(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
-    /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills.
+    /// Slow return to user mode, when work is flagged or the result is special: the thread may stop or end there, or go on elsewhere.
     fn leave(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
     /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`]. It does not wait where threads are never stopped.
     fn stopped(_thread: &Thread<Self>) -> impl Future<Output = isize> + Send {
@@ -99,7 +103,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
     /// The personality's part of what makes submissions for a thread ([`crate::queue`]): the same identity, and nothing that others could find
-    /// or send signals to. `None` where threads have no queues.
+    /// or interrupt. `None` where threads have no queues.
     fn stand_in(_thread: &Thread<Self>) -> Option<Self::Thread> {
         None
     }
@@ -131,7 +135,7 @@ pub enum Before {
 pub enum Trapped {
     /// There is nothing more to do than what the thread's work flags ask for.
     Done,
-    /// Run [`Personality::answer`] in the slot. For exceptions only.
+    /// Run [`Personality::handle`] in the slot. For exceptions only.
     Wait,
 }
 

@@ -26,22 +26,22 @@ use crate::task::{Kernel, Personality, Task};
 
 /// Work flags of a thread: why it must return to user mode by the slow path.
 pub mod work {
-    /// A signal may be deliverable.
-    pub const SIGNAL: u32 = 1;
+    /// The personality may want the thread ([`crate::Personality::leave`]): a call that waits gives up.
+    pub const INTERRUPT: u32 = 1;
     /// The frame is to be replaced by [`super::Thread::replace_frame`]'s.
     pub const FRAME: u32 = 2;
     /// The thread must end.
     pub const KILL: u32 = 4;
-    /// The thread must stop (job control, ptrace).
+    /// The thread must stop.
     pub const STOP: u32 = 8;
-    /// A saved signal mask must be put back (sigsuspend, ppoll).
-    pub const MASK: u32 = 16;
+    /// The personality has something to put back once the call is over. No reason for a call to give up.
+    pub const RESTORE: u32 = 16;
     /// The thread is to look at what nobody else can see, its processor time. No reason for a call to give up.
     pub const LOOK: u32 = 32;
     /// The personality has something to do on this thread alone ([`crate::Personality::errands`]). No reason for a call to give up.
     pub const TASK: u32 = 64;
     // A call's verdict is joined with them where an entry tests both.
-    const _: () = assert!((SIGNAL | FRAME | KILL | STOP | MASK | LOOK | TASK) & super::Verdict::BITS == 0);
+    const _: () = assert!((INTERRUPT | FRAME | KILL | STOP | RESTORE | LOOK | TASK) & super::Verdict::BITS == 0);
 }
 
 /// How a thread is woken. Wakers are handles to this.
@@ -495,7 +495,7 @@ impl<P: Personality> Thread<P> {
         self.frame.lock().unwrap_or_default()
     }
 
-    /// Makes the thread return to user mode with these registers instead of those the call entered with (exec, sigreturn).
+    /// Makes the thread return to user mode with these registers instead of those the call entered with.
     pub fn replace_frame(&self, frame: Frame) {
         *self.frame.lock() = Some(frame);
         self.set_work(work::FRAME);

@@ -106,9 +106,6 @@ impl Tracer {
 /// How much of a string is shown, in bytes.
 const SHOWN_STRING: usize = 256;
 
-/// Results above this are taken for addresses where addresses have 32 bits: programs begin about here.
-const LOWEST_CODE_32: usize = 0x0800_0000;
-
 /// What is written for the arguments of a call under way that are read before it runs, by position.
 pub(crate) type Taken = Vec<(usize, String)>;
 
@@ -151,7 +148,7 @@ impl<P: Personality> Thread<P> {
             _ if P::is_special(result) => {
                 let _ = write!(line, "? ({})", P::SPECIAL);
             }
-            Ok(value) if value > if self.kernel.compat.holds(row) { LOWEST_CODE_32 } else { u32::MAX as usize } => {
+            Ok(value) if P::is_address(value, self.kernel.compat.holds(row)) => {
                 let _ = write!(line, "{value:#x}");
             }
             Ok(value) => {

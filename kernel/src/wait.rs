@@ -21,17 +21,17 @@ pub static EVENTS: Epoch = Epoch::new();
 /// Why a wait ended without what it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// A signal, stop or kill wants the thread.
+    /// The thread is to stop or to end, or its personality wants it.
     Interrupted,
     /// The deadline passed.
     TimedOut,
 }
 
 impl Cut {
-    /// The usual errors: restart after a handler where the action asks for it, or the timeout's own.
+    /// The usual errors: that of an interrupted call, which is the personality's affair, or the timeout's own.
     pub fn errno(self, timed_out: Errno) -> Errno {
         match self {
-            Cut::Interrupted => Errno::ERESTARTSYS,
+            Cut::Interrupted => Errno::INTERRUPTED,
             Cut::TimedOut => timed_out,
         }
     }
@@ -86,7 +86,7 @@ impl PollTable {
 impl<P: Personality> Thread<P> {
     /// Whether a waiting call must give up now.
     pub fn interrupted(&self) -> bool {
-        self.work() & (work::SIGNAL | work::KILL | work::STOP) != 0
+        self.work() & (work::INTERRUPT | work::KILL | work::STOP) != 0
     }
 
     /// Between two parts of a long call that holds no lock: whether it may go on. Timers and other threads do not wait for its end.

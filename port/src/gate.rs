@@ -196,7 +196,7 @@ pub enum Stop {
     /// A call; number and words are in the frame.
     Call(Abi),
     /// A call of the machine's own ABI that it has made itself ([`Guest::plain`]): the result is in the frame.
-    Answered(Verdict),
+    Returned(Verdict),
     /// An exception of its.
     Exception(Exception),
     /// Nothing of its doing: its turn is over, or somebody else may have use for the processor.
@@ -214,7 +214,7 @@ pub trait PullGate {
 pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> Flow {
     match gate.resume(frame) {
         Stop::Call(abi) => guest.call(frame, abi),
-        Stop::Answered(verdict) => guest.answered(frame, Abi::Native, verdict),
+        Stop::Returned(verdict) => guest.returned(frame, Abi::Native, verdict),
         Stop::Exception(exception) => guest.trap(frame, Trap::Exception(exception)),
         Stop::Pause => Flow::Resume,
     }
@@ -358,4 +358,18 @@ pub trait TrapGate: Sync {
     }
     /// Whether this entry is a call that came by this gate; completes the frame (number, result register, next instruction) if so.
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_known_by_their_numbers_and_names() {
+        for (at, id) in GateId::ALL.into_iter().enumerate() {
+            assert_eq!((usize::from(id.number()), GateId::from_number(id.number())), (at + 1, Some(id)));
+            assert_eq!(GateId::ALL.iter().filter(|other| other.name() == id.name()).count(), 1, "{}", id.name());
+        }
+        assert_eq!([0, GateId::ALL.len() as u8 + 1, u8::MAX].map(GateId::from_number), [None; 3]);
+    }
 }

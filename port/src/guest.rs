@@ -126,9 +126,8 @@ pub const PLAIN_CALLS: usize = 512;
 
 /// The calls of one ABI that a machine may make straight from its entry: functions by number, null where there is none.
 ///
-/// Each is an `extern "C"` function of the call's six words and of [`Plain::thread`], in the order in which the machine's gates have
-/// them: the words in the registers they come in and the thread behind them; on SPARC the thread before them, in the place of
-/// the number. It returns an [`Outcome`].
+/// Each is a [`crate::words::WordsFn`] of the call's six words and of [`Plain::thread`], in the order in which the machine's gates have
+/// them. It returns an [`Outcome`].
 pub type PlainCalls = [AtomicPtr<()>; PLAIN_CALLS];
 
 /// The table of a thread none of whose calls are made like that.
@@ -141,7 +140,7 @@ pub struct Plain<'a> {
     pub compat: &'a PlainCalls,
     /// Good as long as the guest lives.
     pub thread: *const (),
-    /// Where it is not 0 after a call, or the call's verdict is not [`Verdict::DONE`], [`Guest::answered`] must be called on the frame, which
+    /// Where it is not 0 after a call, or the call's verdict is not [`Verdict::DONE`], [`Guest::returned`] must be called on the frame, which
     /// then must be whole.
     pub work: &'a AtomicU32,
 }
@@ -162,7 +161,7 @@ pub trait Guest: Send + Sync {
         None
     }
     /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind or has a verdict.
-    fn answered(&self, _frame: &mut Frame, _abi: Abi, _verdict: Verdict) -> Flow {
+    fn returned(&self, _frame: &mut Frame, _abi: Abi, _verdict: Verdict) -> Flow {
         Flow::Resume
     }
     /// An exception or a kick. Its handling may wait, like a call's.

@@ -28,8 +28,8 @@ pub mod tiles;
 pub mod trap;
 pub mod user;
 
-/// The saved user registers of the machine this image is built for, and what the 32-bit programs of one have.
-pub use janua_arch::{Frame, Segments, Vdso32};
+/// The saved user registers of the machine this image is built for, how functions have the words of calls there, and what the 32-bit programs of one have.
+pub use janua_arch::{Frame, Segments, Vdso32, words, words_fn};
 
 pub use accounts::{Account, Accounts, Payer};
 pub use block::BlockDevice;

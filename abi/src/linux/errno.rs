@@ -23,6 +23,8 @@ macro_rules! errnos {
 impl Errno {
     pub const EWOULDBLOCK: Errno = Errno::EAGAIN;
     pub const ENOTSUP: Errno = Errno::EOPNOTSUPP;
+    /// Of a wait that something interrupted. What the program gets to see instead its personality decides.
+    pub const INTERRUPTED: Errno = Errno::ERESTARTSYS;
 
     /// The negative value a call returns in its result register.
     pub fn as_result(self) -> isize {

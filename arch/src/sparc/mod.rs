@@ -5,6 +5,7 @@ pub mod frame;
 pub mod switch;
 pub mod usercopy;
 pub mod window;
+pub mod words;
 
 pub use frame::Frame;
 

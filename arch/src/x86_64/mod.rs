@@ -10,5 +10,6 @@ pub mod segments;
 pub mod usercopy;
 pub mod vdso;
 pub mod vdso32;
+pub mod words;
 
 pub use frame::Frame;

@@ -16,12 +16,12 @@ macro_rules! call_gate_entry {
             "mov rcx, ", bare_pushed!($mode, 0), "\nmov rax, ", bare_pushed!($mode, 16), "\nmov ", bare_pushed!($mode, 16), ", rcx\n",
             "mov rcx, ", bare_pushed!($mode, 8), "\nmov ", bare_pushed!($mode, 8), ", rax\nadd rcx, 2\nmov ", bare_pushed!($mode, 0), ", rcx\n",
             "mov rax, [r11 - 8]\n", bare_take_stack!(), bare_clean_flags!(),
-            bare_find_function!("native", concat!($name, "_long")), bare_make_call!(concat!($name, "_answered")),
+            bare_find_function!("native", concat!($name, "_long")), bare_make_call!(concat!($name, "_returned")),
             bare_leave_by_iret!($mode),
             // The gate itself goes over that instruction.
             $name, "_long:\nsub qword ptr ", bare_pushed!($mode, 0), ", 2\nmov qword ptr [r11 - 48], -38\nmov eax, {reason}\n",
             bare_gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered}]\n", bare_gate_to_loop!($mode)
+            $name, "_returned:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {returned}]\n", bare_gate_to_loop!($mode)
         )
     };
 }

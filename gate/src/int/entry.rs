@@ -11,9 +11,9 @@ macro_rules! int_entry {
     ($mode:ident, $name:literal) => {
         concat!(
             ".balign 64\n", $name, ":\n", bare_enter!($mode), bare_clean_flags!(), bare_save_scratch!(0), "mov [r11 - 8], rax\n", bare_take_stack!(),
-            bare_find_function!("native", concat!($name, "_long")), bare_make_call!(concat!($name, "_answered")),
+            bare_find_function!("native", concat!($name, "_long")), bare_make_call!(concat!($name, "_returned")),
             bare_leave_by_iret!($mode),
-            bare_gate_ends!($mode, $name, "{reason}", "{answered}")
+            bare_gate_ends!($mode, $name, "{reason}", "{returned}")
         )
     };
 }
@@ -25,9 +25,9 @@ macro_rules! int80_entry {
         concat!(
             ".balign 64\n", $name, ":\n", bare_enter!($mode), bare_clean_flags!(), "mov eax, eax\n", bare_save_scratch!(0), "mov [r11 - 8], rax\n",
             "mov r8d, edi\nmov r9d, ebp\nmov r10d, esi\nmov edi, ebx\nmov esi, ecx\nmov edx, edx\n", bare_take_stack!(),
-            bare_find_function!("compat", concat!($name, "_long")), bare_make_call!(concat!($name, "_answered")),
+            bare_find_function!("compat", concat!($name, "_long")), bare_make_call!(concat!($name, "_returned")),
             bare_leave_by_iret!($mode),
-            bare_gate_ends!($mode, $name, "{compat_reason}", "{answered_compat}")
+            bare_gate_ends!($mode, $name, "{compat_reason}", "{returned_compat}")
         )
     };
 }

@@ -17,8 +17,8 @@ macro_rules! syscall_entry {
             ".balign 64\n", $name, ":\nswapgs\nmov gs:[8], rsp\n", bare_kernel_root!($mode),
             "mov rsp, gs:[0]\npush gs:[8]\nmov [rsp - 8], r11\nlea r11, [rsp - 24]\n",
             "mov [r11], rcx\nmov [r11 - 8], rax\n", bare_save_arguments!(), bare_take_stack!(),
-            bare_find_function!("native", "syscall_long"), bare_make_call!("syscall_answered"),
-            bare_leave_by_sysret!($mode, "syscall_answered")
+            bare_find_function!("native", "syscall_long"), bare_make_call!("syscall_returned"),
+            bare_leave_by_sysret!($mode, "syscall_returned")
         )
     };
 }

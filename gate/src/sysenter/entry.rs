@@ -31,8 +31,8 @@ macro_rules! sysenter_entry {
             "mov [r11], rcx\nmov [r11 - 8], rax\n", bare_save_arguments!(), bare_take_stack!(), bare_clean_flags!(),
             // Not canonical, or not of the lower half: for the loop to refuse.
             "cmp rcx, gs:[72]\njae sysenter_long\n",
-            bare_find_function!("native", "sysenter_long"), bare_make_call!("sysenter_answered"),
-            bare_leave_by_sysret!($mode, "sysenter_answered")
+            bare_find_function!("native", "sysenter_long"), bare_make_call!("sysenter_returned"),
+            bare_leave_by_sysret!($mode, "sysenter_returned")
         )
     };
 }

@@ -18,8 +18,8 @@ macro_rules! ud_entry {
             $name, "_fetch:\ncmp word ptr [rcx], 0x90f0\njne ", $name, "_long\n", bare_clean_flags!(),
             bare_find_function!("native", concat!($name, "_long")),
             "add qword ptr ", bare_pushed!($mode, 0), ", 2\n",
-            bare_make_call!(concat!($name, "_answered")), bare_leave_by_iret!($mode),
-            bare_gate_ends!($mode, $name, "{reason}", "{answered}")
+            bare_make_call!(concat!($name, "_returned")), bare_leave_by_iret!($mode),
+            bare_gate_ends!($mode, $name, "{reason}", "{returned}")
         )
     };
 }

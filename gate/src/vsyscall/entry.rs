@@ -23,11 +23,11 @@ macro_rules! vsyscall_entry {
             "mov rcx, ", bare_pushed!($mode, 24), "\ncmp rcx, gs:[72]\njae ", $name, "_long\n", bare_take_stack!(), $open, "\n",
             $name, "_fetch:\nmov rcx, [rcx]\n", bare_clean_flags!(), "cmp rcx, gs:[72]\njae ", $name, "_unreadable\n",
             "mov ", bare_pushed!($mode, 0), ", rcx\nadd qword ptr ", bare_pushed!($mode, 24), ", 8\nmov [r11 - 8], r10\n",
-            bare_make_short_call!(concat!($name, "_answered")), bare_leave_by_iret!($mode),
+            bare_make_short_call!(concat!($name, "_returned")), bare_leave_by_iret!($mode),
             // A fault of the look at the stack has taken the address's place.
             $name, "_unreadable:\nmov rax, ", bare_pushed!($mode, 0), "\nmov cr2, rax\n",
             $name, "_long:\n", fetch_error!($mode), "mov eax, {reason}\n", bare_gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered}]\n", bare_gate_to_loop!($mode)
+            $name, "_returned:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {returned}]\n", bare_gate_to_loop!($mode)
         )
     };
 }

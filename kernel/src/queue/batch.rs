@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 
 use janua_abi::ring::{Completion, Submission as Entry};
 use janua_port::gate::QueueGate;
+use janua_port::words;
 
 use crate::place::Place;
-use crate::table::{self, CallFn, Row, Run, SeatOf, Table};
+use crate::table::{CallFn, Row, Run, SeatOf, Table};
 use crate::task::Personality;
 
 /// Entries that are copied at a time.
@@ -94,7 +95,7 @@ impl<P: Personality> Batch<P> {
                 return at;
             }
             // There always is a result.
-            let outcome = table::call(*run, seat, entry.words.map(|word| word as usize));
+            let outcome = words::call(*run, entry.words.map(|word| word as usize), seat);
             self.done.push(Completion { tag: entry.tag, result: outcome.result() as i64 });
         }
         count

@@ -16,13 +16,13 @@ use core::task::{Context, Poll, Waker};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::gate::{NO_CALL, QueueGate, Submission};
-use janua_port::{GateId, Nanos};
+use janua_port::{GateId, Nanos, words};
 use janua_rt::slot::Slotted;
 use janua_rt::{Mutex, WaitQueue};
 
 use super::batch::Batch;
 use super::{Link, MOST, Pool, Taken, WAITING};
-use crate::table::{self, CallFn, Row, Run, SeatOf, Words};
+use crate::table::{CallFn, Row, Run, SeatOf, Words};
 use crate::task::{Kernel, Personality};
 use crate::thread::{Seat, Thread, work};
 use crate::wait::PollTable;
@@ -259,7 +259,7 @@ impl<P: Personality> HomeQueue<P> {
         if started != 0 {
             thread.trace_enter(row, words);
         }
-        let polled = table::call(run, helper.stand_in.as_ref(), words).poll();
+        let polled = words::call(run, words, helper.stand_in.as_ref()).poll();
         let Poll::Ready(result) = polled else {
             helper.call = Some(Call { row, words, link: taken.link, started });
             return Ok(Poll::Pending);
@@ -383,7 +383,7 @@ fn plain_seen<P: Personality>(
     words: Words,
     started: Nanos,
 ) -> isize {
-    let make = || match table::call(run, seat, words).poll() {
+    let make = || match words::call(run, words, seat).poll() {
         Poll::Ready(result) => result,
         Poll::Pending => 0,
     };

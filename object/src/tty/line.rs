@@ -53,9 +53,9 @@ impl Screen for Wire {
 }
 
 /// Notified when something happens at the other end; it is looked at in [`Line::pump`], by a thread that may wait for locks.
-struct Told(Arc<dyn Fn() + Send + Sync>);
+struct Notify(Arc<dyn Fn() + Send + Sync>);
 
-impl HostReady for Told {
+impl HostReady for Notify {
     fn ready(&self, _events: u32) {
         (self.0)();
     }
@@ -72,7 +72,7 @@ impl Line {
     ) -> Result<Line> {
         let wire = Arc::new(Wire { host, fd: Mutex::new(Some(fd)), something: something.clone() });
         let terminal = Pty::at_screen(None, CONSOLE, "/dev/console", wire.clone(), attr, signals);
-        host.watch(fd, Arc::new(Told(something)))?;
+        host.watch(fd, Arc::new(Notify(something)))?;
         let line = Line { wire, terminal };
         line.pump();
         Ok(line)
@@ -88,7 +88,7 @@ impl Line {
     ) -> Result<Line> {
         let wire = Arc::new(Wire { host, fd: Mutex::new(Some(fd)), something: something.clone() });
         let made = pairs.at_screen(wire.clone(), attr).and_then(|terminal| {
-            host.watch(fd, Arc::new(Told(something))).inspect_err(|_| pairs.free(terminal.number))?;
+            host.watch(fd, Arc::new(Notify(something))).inspect_err(|_| pairs.free(terminal.number))?;
             Ok(terminal)
         });
         match made {

@@ -71,7 +71,7 @@ pub fn bad_address(thread: &Thread, addr: usize) -> ! {
 
 /// The exit: deals with the tile's mail, takes the i-let that waits or is over from the core, and puts another on it.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
-    thread.clear_work(work::SIGNAL);
+    thread.clear_work(work::INTERRUPT);
     loop {
         message::deal_with_mail(thread);
         let mut state = thread.tile().lock();

@@ -292,7 +292,7 @@ impl Tile {
             None => {
                 if let Some(first) = state.cores.first().map(|core| core.seat.clone()) {
                     drop(state);
-                    first.interrupt(work::SIGNAL);
+                    first.interrupt(work::INTERRUPT);
                 }
             }
         }

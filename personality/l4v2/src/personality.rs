@@ -50,7 +50,7 @@ impl Personality for L4v2 {
         Trapped::Done
     }
 
-    async fn answer(thread: &Thread, exception: Exception) {
+    async fn handle(thread: &Thread, exception: Exception) {
         fault::page(thread, &exception).await;
     }
 

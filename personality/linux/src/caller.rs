@@ -4,12 +4,11 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::signal::si;
-use janua_kernel::signal::SigSet;
 use janua_kernel::thread::work;
 use janua_object::{Caller, Cred};
 use janua_port::{Machine, UserMemory};
 
-use crate::signal::{self, SigInfo};
+use crate::signal::{self, SigInfo, SigSet};
 use crate::thread::ThreadExt;
 use crate::{Thread, task};
 

@@ -25,6 +25,9 @@ pub fn is_restart_code(result: isize) -> bool {
     (-516..=-512).contains(&result)
 }
 
+/// Results above this are taken for addresses in a trace of a 32-bit program: programs begin about here.
+const LOWEST_CODE_32: usize = 0x0800_0000;
+
 /// Linux on x86-64, with the calls of i386.
 pub struct Linux;
 
@@ -108,8 +111,14 @@ impl Personality for Linux {
         crate::uring::errands(thread);
     }
 
+    const SPECIAL: &'static str = "a signal came first";
+
     fn is_special(result: isize) -> bool {
         is_restart_code(result)
+    }
+
+    fn is_address(value: usize, compat: bool) -> bool {
+        value > if compat { LOWEST_CODE_32 } else { u32::MAX as usize }
     }
 
     fn leave(thread: &Thread, frame: &mut Frame) -> Leave {

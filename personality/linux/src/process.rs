@@ -11,7 +11,6 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::signal::SIGCHLD;
-use janua_kernel::signal::SigSet;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::Mm;
@@ -23,7 +22,7 @@ use janua_rt::{Hold, Mutex, RwLock, WaitQueue};
 use crate::Seat;
 use crate::fs::FsContext;
 use crate::limits::Limits;
-use crate::signal::{Actions, Queue};
+use crate::signal::{Actions, Queue, SigSet};
 use crate::task::Place;
 use crate::user::ThreadCharge;
 

@@ -12,7 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_abi::ring;
 use janua_kernel::Queue;
 use janua_kernel::queue::home::HomeQueue;
-use janua_kernel::table::{Answer, OutcomeOf, SeatOf};
+use janua_kernel::table::{CallResult, OutcomeOf, SeatOf};
 use janua_kernel::wait::{Cut, PollTable};
 use janua_port::RingGate;
 

@@ -7,7 +7,6 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::prctl::mce;
 use janua_abi::linux::signal::StackT;
-use janua_kernel::signal::SigSet;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::vfs::Remembered;
@@ -17,7 +16,7 @@ use janua_rt::{Mutex, RwLock};
 use crate::caller::ThisThread;
 use crate::fs::FsContext;
 use crate::process::Process;
-use crate::signal::Queue;
+use crate::signal::{Queue, SigSet};
 use crate::task::clone::VforkDone;
 use crate::user::{ThreadCharge, UserCount};
 use crate::{Seat, Thread};

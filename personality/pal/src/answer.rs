@@ -2,7 +2,7 @@
 
 use janua_abi::linux::Errno;
 use janua_abi::pal::{Error, errno};
-use janua_kernel::table::Answer;
+use janua_kernel::table::CallResult;
 use janua_kernel::wait::Cut;
 
 /// An error as it goes into the result register.
@@ -36,10 +36,10 @@ impl Failure {
 
 pub type Result<T = usize> = core::result::Result<T, Failure>;
 
-/// The answer of a row.
+/// What a row returns.
 pub struct Reply(Result);
 
-impl Answer for Reply {
+impl CallResult for Reply {
     fn word(self) -> isize {
         match self.0 {
             Ok(value) => value as isize,
@@ -49,13 +49,13 @@ impl Answer for Reply {
 }
 
 impl Reply {
-    /// The answer of a handler that may wait.
+    /// What a handler returns that may wait.
     pub fn of(result: Result) -> Reply {
         Reply(result)
     }
 }
 
-/// The answer of a handler that returns at once.
+/// What a handler returns at once.
 pub fn reply(handler: impl FnOnce() -> Result) -> Reply {
     Reply(handler())
 }

@@ -4,7 +4,7 @@
 
 use janua_abi::linux::signal::*;
 use janua_abi::pal::{Error, event};
-use janua_kernel::table::Answer;
+use janua_kernel::table::CallResult;
 use janua_personality_linux::Thread;
 use janua_personality_linux::thread::ThreadExt;
 use janua_personality_linux::x86::frame::sigreturn;

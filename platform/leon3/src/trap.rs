@@ -89,7 +89,7 @@ fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
             frame.skip();
             return Flow::Resume;
         }
-        _ if kind & !VERDICT == WORK => return guest.answered(frame, Abi::Native, Verdict::from_register(kind)),
+        _ if kind & !VERDICT == WORK => return guest.returned(frame, Abi::Native, Verdict::from_register(kind)),
         _ => {}
     }
     if let Ok(number @ 0x80..) = u8::try_from(kind) {

@@ -24,9 +24,9 @@ use crate::{boot, descriptors, machine};
 /// Something has come and not been looked at.
 static COME: AtomicBool = AtomicBool::new(false);
 
-struct Told;
+struct Arrival;
 
-impl HostReady for Told {
+impl HostReady for Arrival {
     fn ready(&self, _events: u32) {
         COME.store(true, Ordering::SeqCst);
         machine::wake_service();
@@ -35,7 +35,7 @@ impl HostReady for Told {
 
 /// Begins to listen.
 pub(crate) fn listen(reactor: &Reactor) -> Result<()> {
-    reactor.watch(boot::info().channel, Arc::new(Told))
+    reactor.watch(boot::info().channel, Arc::new(Arrival))
 }
 
 /// What the supervisor has asked for since the last time.

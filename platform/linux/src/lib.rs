@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod area;
 pub mod boot;
+pub mod call;
 pub mod channel;
 pub mod clock;
 mod compat;

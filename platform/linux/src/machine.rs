@@ -22,7 +22,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall, window};
+use crate::{boot, call, channel, heap, host, idle, random, registers, signal, spawn, text, usage, vdso, wall, window};
 
 /// Most processors that a set of them has room for.
 const PROCESSORS: usize = 8192;
@@ -41,14 +41,14 @@ pub struct LinuxMachine {
 static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
 
 static HOOKS: entry::Hooks = entry::Hooks {
-    on_call: signal::on_call,
+    on_call: call::on_call,
     on_signal: signal::on_signal,
     on_nested: signal::on_nested,
-    on_answered: signal::on_answered,
+    on_returned: call::on_returned,
 };
 
 /// Those of a kernel that lets programs call its functions by address.
-static DIRECT_HOOKS: entry::Hooks = entry::Hooks { on_call: signal::on_direct_call, ..HOOKS };
+static DIRECT_HOOKS: entry::Hooks = entry::Hooks { on_call: call::on_direct_call, ..HOOKS };
 
 /// The machine, for the platform's own code.
 pub fn get() -> &'static LinuxMachine {
@@ -121,7 +121,7 @@ impl LinuxMachine {
         Ok(machine)
     }
 
-    /// From here on programs may call functions of the kernel by address ([`signal::on_direct_call`]). EPERM under a jail.
+    /// From here on programs may call functions of the kernel by address ([`call::on_direct_call`]). EPERM under a jail.
     pub fn allow_direct_calls(&self) -> Result<()> {
         if boot::jail() != boot::Jail::None {
             return Err(Errno::EPERM);

@@ -1,4 +1,4 @@
-//! Host signals: calls, faults and kicks arrive here.
+//! Host signals: calls that trap, faults and kicks arrive here.
 
 use core::fmt::Write;
 
@@ -9,7 +9,7 @@ use janua_arch::x86_64::exception::ERROR_STORE;
 use janua_arch::x86_64::{cpu, usercopy};
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
-use janua_port::guest::{Abi, Verdict};
+use janua_port::guest::Abi;
 use janua_port::{Flow, HostSignal, HostedGate, Trap};
 
 use crate::area;
@@ -208,52 +208,6 @@ fn trapped_call(this: &mut Own, index: usize, abi: Abi) -> *mut Area {
         guest.set_gate(gate.id());
     }
     area
-}
-
-/// A rewritten call; registers and number are in the area's frame.
-///
-/// # Safety
-/// Called by the entry assembly only, on the thread's own kernel stack.
-pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
-    let index = hosted::index_of(area as usize);
-    // SAFETY: the thread's own area.
-    let this = unsafe { &mut (*area).own };
-    let flow = spawn::guest(index).call(&mut this.frame, Abi::Native);
-    spawn::carry_on(this, index, flow)
-}
-
-/// A call that the entry made itself has left work behind or has a verdict, which is among the bits of `verdict`; its result is in the area's
-/// frame.
-///
-/// # Safety
-/// As [`on_call`].
-pub unsafe extern "C" fn on_answered(area: *mut Area, verdict: u32) -> *mut Area {
-    let index = hosted::index_of(area as usize);
-    // SAFETY: the thread's own area.
-    let this = unsafe { &mut (*area).own };
-    let flow = spawn::guest(index).answered(&mut this.frame, Abi::Native, Verdict::from_register(verdict));
-    spawn::carry_on(this, index, flow)
-}
-
-/// As [`on_call`], for kernels whose functions programs may call by address: what would be the number is then an address in the
-/// kernel's text, that of a `fn(&G, &mut Frame) -> Flow` with the guest's own type for `G`. There is no gate to pass and nothing is
-/// checked, which is the point of comparing with it; so it is for kernels without a jail, which trust their programs anyway.
-///
-/// # Safety
-/// As [`on_call`], and the program keeps to the addresses it was given.
-pub unsafe extern "C" fn on_direct_call(area: *mut Area) -> *mut Area {
-    let index = hosted::index_of(area as usize);
-    // SAFETY: the thread's own area.
-    let this = unsafe { &mut (*area).own };
-    let address = this.frame.number();
-    if address.wrapping_sub(KERNEL_BASE) >= IMAGE_SIZE {
-        // SAFETY: as this function's.
-        return unsafe { on_call(area) };
-    }
-    // SAFETY: the program got the address from the kernel (see above); a guest is a thin pointer in the first of the two words.
-    let function = unsafe { core::mem::transmute::<usize, fn(*const (), &mut janua_port::Frame) -> janua_port::Flow>(address) };
-    let flow = function(core::ptr::from_ref(spawn::guest(index)).cast(), &mut this.frame);
-    spawn::carry_on(this, index, flow)
 }
 
 /// The kernel itself was interrupted.

@@ -11,7 +11,7 @@ use janua_abi::linux::process::clone;
 use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
 use janua_abi::linux::time::TimeSpec;
 use janua_entry::hosted::entry;
-use janua_entry::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
+use janua_entry::hosted::{self, Area, FAST_CALLS, FastPath, KICK, Own};
 use janua_port::drive::PARKED;
 use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
 use janua_port::{Carrier, Context, Flow, Frame, Guest, Nanos, Next, Plain, Spawn, SpawnKind, drive};
@@ -68,12 +68,12 @@ pub fn set_plain(plain: Option<Plain<'_>>) {
     let functions = plain.map_or(NO_CALLS.as_ptr(), |plain| plain.native.as_ptr());
     // SAFETY: the thread's own area; only its entries read the word, and it is not in one. Thread and work words stay: they are the same
     // for a guest's life wherever they are used.
-    unsafe { (&raw mut (*area).own.shortcut.functions).write_volatile(functions) };
+    unsafe { (&raw mut (*area).own.fast_path.functions).write_volatile(functions) };
 }
 
 /// The word of threads whose calls all go by the frame.
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
-const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
+const _: () = assert!(PLAIN_CALLS == FAST_CALLS);
 
 /// An area for a guest thread of a host thread that is yet to be made.
 fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
@@ -105,9 +105,9 @@ fn fill(index: usize, frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) {
     area.selector_value = machine::get().gate.selector_value();
     area.keyed = u8::from(boot::jail() == Jail::Pkey);
     area.stepping = 0;
-    area.shortcut = match guest.plain() {
-        Some(Plain { native, thread, work, .. }) => Shortcut { functions: native.as_ptr(), thread, work },
-        None => Shortcut { functions: NO_CALLS.as_ptr(), thread: core::ptr::null(), work: &raw const NO_WORK },
+    area.fast_path = match guest.plain() {
+        Some(Plain { native, thread, work, .. }) => FastPath { functions: native.as_ptr(), thread, work },
+        None => FastPath { functions: NO_CALLS.as_ptr(), thread: core::ptr::null(), work: &raw const NO_WORK },
     };
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     set_guest_words(index, unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) });

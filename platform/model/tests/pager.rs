@@ -67,7 +67,7 @@ impl Personality for Paged {
             }
         }
     }
-    async fn answer(thread: &Thread, exception: Exception) {
+    async fn handle(thread: &Thread, exception: Exception) {
         let Some(page) = page_of(&exception) else { return };
         thread.kernel.note("asked");
         *thread.kernel.wanted.lock().unwrap() = Some(page);

@@ -363,7 +363,7 @@ enum Came {
     /// A call, whose frame is there; by an instruction, where calls may come otherwise too.
     Call { trapped: bool },
     /// A call that has been made, whose frame is there with its result.
-    Answered(Verdict),
+    Returned(Verdict),
     /// An exception, as the host's signal reports it.
     Fault { signal: u32, code: i32, addr: usize },
     /// Nothing of its doing.
@@ -417,7 +417,7 @@ impl Traced<'_> {
             *frame = tracee.asked(&words);
             let Some((outcome, has_work)) = answer else { break Ok(Came::Call { trapped: false }) };
             frame.set_result(outcome.result());
-            break Ok(if has_work { Came::Answered(outcome.verdict()) } else { Came::Nothing });
+            break Ok(if has_work { Came::Returned(outcome.verdict()) } else { Came::Nothing });
         };
         if !tracee.looks() {
             self.thread.ran.end();
@@ -504,7 +504,7 @@ impl Traced<'_> {
                     self.thread.set_gate(self.guest, linux::get().gate.id());
                     return Stop::Call(Abi::Native);
                 }
-                Came::Answered(verdict) => return Stop::Answered(verdict),
+                Came::Returned(verdict) => return Stop::Returned(verdict),
                 Came::Call { trapped: true } => {
                     let gate = linux::get().gate;
                     let number = frame.orig_rax as i32;

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE, PROTECTION};
 use janua_arch::x86_64::frame::USER_SS;
 use janua_arch::x86_64::usercopy;
-use janua_entry::bare::{ANSWERED, ANSWERED_COMPAT, CALL_GATE, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT};
+use janua_entry::bare::{CALL_GATE, RETURNED, RETURNED_COMPAT, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT};
 use janua_paging::{Access, Refused};
 use janua_port::guest::{Abi, Verdict};
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
@@ -47,8 +47,8 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     let frame = &mut save.frame;
     let verdict = Verdict::from_register(reason as u32);
     let entry = match reason & !(Verdict::BITS as usize) {
-        ANSWERED => return guest.answered(frame, Abi::Native, verdict),
-        ANSWERED_COMPAT => return guest.answered(frame, Abi::Compat, verdict),
+        RETURNED => return guest.returned(frame, Abi::Native, verdict),
+        RETURNED_COMPAT => return guest.returned(frame, Abi::Compat, verdict),
         SYSCALL => Some(Entry::Syscall),
         SYSENTER => Some(Entry::Sysenter),
         SYSENTER_COMPAT => Some(Entry::SysenterCompat),

@@ -14,7 +14,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_arch::Frame;
-use janua_entry::bare::{ANSWERED, LAST_CALL, SYSCALL, Save};
+use janua_entry::bare::{LAST_CALL, RETURNED, SYSCALL, Save};
 use janua_port::guest::Verdict;
 
 use crate::core::{KERNEL_CS, KERNEL_SS};
@@ -106,7 +106,7 @@ global_asm!(
     "mov [r11 + {rax}], rax",
     "mov qword ptr [r11 + {number}], -1",
     "and edx, {verdict}",
-    "lea eax, [rdx + {answered}]",
+    "lea eax, [rdx + {returned}]",
     "jmp 4b",
 
     // From the entries of interrupts and exceptions: rsp at a frame on user code's stack, edi the vector. With protection it is the
@@ -182,7 +182,7 @@ global_asm!(
     save_frame = const offset_of!(Save, frame),
     frame_size = const size_of::<Frame>(),
     syscall = const SYSCALL,
-    answered = const ANSWERED,
+    returned = const RETURNED,
     verdict = const Verdict::BITS,
     on = sym ON,
 );

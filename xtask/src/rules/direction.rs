@@ -60,20 +60,78 @@ pub fn direction(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Rule `neutral-kernel`: the kernel's code names no gate, platform, personality or image.
+/// Crates that the kernel does not name.
+const ABOVE: &[&str] = &["janua_gate", "janua_platform", "janua_personality", "janua_image", "janua_object"];
+/// Words of systems and processors that it carries and knows nothing of, in lower case, each alone or a part of a name. Code for one processor is
+/// `arch`'s.
+const FOREIGN: &[&str] = &[
+    "linux",
+    "posix",
+    "octopos",
+    "invasive",
+    "l4v2",
+    "pal",
+    "signal",
+    "signals",
+    "sigset",
+    "sigreturn",
+    "ptrace",
+    "i386",
+    "x86",
+    "sparc",
+    "leon3",
+    "target_arch",
+];
+
+/// Whether a word is one of those. Names of Linux' signals and restart codes are.
+fn is_foreign(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    let is_part = lower.split('_').chain([&*lower]).any(|part| FOREIGN.contains(&part));
+    let is_signal =
+        word.len() > 3 && word.starts_with("SIG") && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    is_part || is_signal || lower.starts_with("erestart")
+}
+
+/// Rule `neutral-kernel`: the kernel's code names no gate, platform, personality or image, and neither it nor its comments a system or processor
+/// that it carries. The errors and structures that all personalities share are `abi`'s, in a module that is called after Linux.
 pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
-    let foreign = ["janua_gate", "janua_platform", "janua_personality", "janua_image", "janua_object"];
     let mut breaches = Vec::new();
     for file in tree.files.iter().filter(|f| f.is_rust() && f.layer() == "kernel") {
         for (number, line) in file.lines.iter().enumerate() {
-            let named = source::words(&line.code).into_iter().find(|w| foreign.iter().any(|f| w.starts_with(f)));
-            if let Some(word) = named {
+            let mut refuse = |word: &str| {
                 let place = format!("{}:{}", file.path, number + 1);
                 breaches.push(Breach::new("neutral-kernel", place, format!("the kernel names `{word}`")));
+            };
+            let named = source::words(&line.code).into_iter().find(|w| ABOVE.iter().any(|f| w.starts_with(f)));
+            named.into_iter().for_each(&mut refuse);
+            let shared = |text: &str| text.replace("janua_abi::linux", "janua_abi");
+            for text in [shared(&line.code), shared(&line.comment)] {
+                source::words(&text).into_iter().find(|word| is_foreign(word)).into_iter().for_each(&mut refuse);
             }
         }
     }
     breaches
+}
+
+/// The most methods of the traits that every machine implements.
+const METHODS: &[(&str, &str, usize)] = &[("port/src/machine.rs", "Machine", 22), ("port/src/space.rs", "Space", 10)];
+
+/// Rule `small-contract`: what every machine must offer does not grow.
+pub fn small_contract(tree: &Tree) -> Vec<Breach> {
+    METHODS.iter().filter_map(|&(path, name, most)| crowded(tree, path, name, most)).collect()
+}
+
+/// The breach of a trait that has too many methods, or that is not where it should be.
+fn crowded(tree: &Tree, path: &str, name: &str, most: usize) -> Option<Breach> {
+    let lines = tree.files.iter().filter(|file| file.path == path).flat_map(|file| &file.lines);
+    let mut body = lines.map(|line| line.code.trim_end()).skip_while(|code| !code.starts_with(&format!("pub trait {name}:")));
+    let Some(_) = body.next() else {
+        return Some(Breach::new("small-contract", path, format!("there is no trait `{name}`")));
+    };
+    let methods = body.take_while(|code| *code != "}").filter(|code| code.starts_with("    fn ")).count();
+    let what =
+        format!("`{name}` has {methods} methods; {most} are the most: what is about one thread, file or object is that one's");
+    (methods > most).then(|| Breach::new("small-contract", path, what))
 }
 
 /// Who may decode instructions: what reads machine code, and tools that run on the host.
@@ -237,6 +295,49 @@ mod tests {
         assert_eq!(breaches.len(), 2);
         assert!(breaches[0].what.contains("`kernel` must not depend on `platform`"));
         assert!(breaches[1].what.contains("somewhere"));
+    }
+
+    #[test]
+    fn a_kernel_that_knows_a_system_or_a_processor_is_refused() {
+        let refused = |text: &str| {
+            let file = source::SourceFile { path: "kernel/src/thread.rs".into(), lines: source::split(text) };
+            neutral_kernel(&Tree { members: vec![], files: vec![file] }).len()
+        };
+        for text in [
+            "use janua_object::Pipe;",
+            "/// A signal may be deliverable.",
+            "fn deliver_signal() {}",
+            "let set = SigSet::EMPTY;",
+            "Cut::Interrupted => Errno::ERESTARTSYS,",
+            "if number == SIGKILL {",
+            "#[cfg(target_arch = \"sparc\")]",
+            "// As Linux has it.",
+            "// The stop of ptrace(2).",
+        ] {
+            assert_eq!(refused(text), 1, "{text}");
+        }
+        for text in [
+            "use janua_abi::linux::{Errno, Result};",
+            "#[cfg(target_has_atomic = \"64\")]",
+            "fn signature() {} // designal, compat, palette, SIGNATURE_1",
+        ] {
+            assert_eq!(refused(text), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_machine_with_many_methods_is_refused() {
+        let file = |methods: usize| {
+            let body = "    /// One.\n    fn one(&self) -> usize {\n        1\n    }\n".repeat(methods);
+            let text =
+                format!("pub trait Space: Send {{\n{body}}}\n\nfn other() {{}}\nimpl Other {{\n    fn more() {{}}\n}}\n");
+            source::SourceFile { path: "port/src/space.rs".into(), lines: source::split(&text) }
+        };
+        let breach = |methods| crowded(&Tree { members: vec![], files: vec![file(methods)] }, "port/src/space.rs", "Space", 10);
+        assert!(breach(10).is_none());
+        assert!(breach(11).is_some_and(|breach| breach.what.contains("has 11 methods")));
+        let nowhere = crowded(&Tree { members: vec![], files: vec![] }, "port/src/space.rs", "Space", 10);
+        assert!(nowhere.is_some_and(|breach| breach.what.contains("no trait")));
     }
 
     #[test]

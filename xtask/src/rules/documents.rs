@@ -27,6 +27,30 @@ pub fn true_paths(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// Rule `found-pages`: README.md links every page of `docs/`, and a page links every note.
+pub fn found_pages(_: &Tree) -> Vec<Breach> {
+    let pages = documents();
+    let text_of = |path: &str| pages.iter().find(|(page, _)| page == path).map_or("", |(_, text)| text);
+    let readme = text_of("README.md");
+    let of_docs = pages.iter().map(|(path, _)| path.as_str()).filter(|path| path.starts_with("docs/"));
+    let lost = of_docs.filter(|path| !links(readme, path)).map(|path| (path.to_owned(), "README.md does not link it"));
+    let notes = notes().into_iter().filter(|note| {
+        let name = note.strip_prefix("docs/").unwrap_or(note);
+        !pages.iter().any(|(_, text)| links(text, name) || links(text, &format!("../../../docs/{name}")))
+    });
+    lost.chain(notes.map(|note| (note, "no page links it")))
+        .map(|(path, what)| Breach::new("found-pages", path, what))
+        .collect()
+}
+
+/// Whether a text of Markdown has a link to a page, or to a place in it.
+fn links(text: &str, page: &str) -> bool {
+    text.match_indices(page).any(|(at, _)| {
+        let behind = &text[at + page.len()..];
+        text[..at].ends_with("](") && (behind.starts_with(')') || behind.starts_with('#'))
+    })
+}
+
 /// The folders of the gates.
 fn gates() -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(workspace::root().join("gate/src")).into_iter().flatten().flatten();
@@ -126,9 +150,13 @@ fn documents() -> Vec<(String, String)> {
 
 /// The paths of every page: those of [`documents`], the notes, and how to contribute.
 pub fn all() -> Vec<String> {
+    documents().into_iter().map(|(path, _)| path).chain(notes()).chain(["CONTRIBUTING.md".into()]).collect()
+}
+
+/// The paths of the notes: what was tried, and what is known of it.
+fn notes() -> Vec<String> {
     let notes = fs::read_dir(workspace::root().join("docs/notes")).into_iter().flatten().flatten();
-    let notes = notes.map(|entry| workspace::relative(&entry.path())).filter(|path| path.ends_with(".md"));
-    documents().into_iter().map(|(path, _)| path).chain(notes).chain(["CONTRIBUTING.md".into()]).collect()
+    notes.map(|entry| workspace::relative(&entry.path())).filter(|path| path.ends_with(".md")).collect()
 }
 
 /// The `path/file.rs:item` references in backquotes on a line of Markdown; `item` may be empty or a `Type::method`.
@@ -163,6 +191,13 @@ mod tests {
         let line = "Then `kernel/src/call.rs:enter` runs; see `rt/src/slot.rs` and `Slot::new`, `a.rs b`.";
         let found: Vec<_> = references(line).collect();
         assert_eq!(found, [("kernel/src/call.rs", "enter"), ("rt/src/slot.rs", "")]);
+    }
+
+    #[test]
+    fn finds_links() {
+        let text = "See [x](docs/async.md#pinned), `docs/gates.md` and [y](docs/one-call.md.bak).";
+        assert!(links(text, "docs/async.md"));
+        assert!(!links(text, "docs/gates.md") && !links(text, "docs/one-call.md") && !links(text, "async.md"));
     }
 
     #[test]

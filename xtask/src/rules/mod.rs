@@ -46,6 +46,7 @@ type Rule = fn(&Tree) -> Vec<Breach>;
 const RULES: &[(&str, Rule)] = &[
     ("direction", direction::direction),
     ("neutral-kernel", direction::neutral_kernel),
+    ("small-contract", direction::small_contract),
     ("one-jail", direction::one_jail),
     ("context-per-thread", direction::context_per_thread),
     ("x86-folder", direction::x86_folder),
@@ -59,6 +60,7 @@ const RULES: &[(&str, Rule)] = &[
     ("function-length", text::functions),
     ("whole-gates", documents::whole_gates),
     ("true-paths", documents::true_paths),
+    ("found-pages", documents::found_pages),
     ("named-rules", documents::named_rules),
     ("field-words", words::field_words),
 ];

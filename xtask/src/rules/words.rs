@@ -43,6 +43,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("answers whether", "returns whether"),
     ("answers with", "returns, replies with"),
     ("news", "events, notices"),
+    ("shortcut*", "fast path"),
     ("door", "entry, entry descriptor"),
     ("doors", "entries"),
     ("bed", "wait bucket"),

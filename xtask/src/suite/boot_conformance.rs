@@ -40,10 +40,13 @@ const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// Whether a test runs so. Where a call runs and where files are is no matter of the program's C library.
-    fn takes(&self, test: &Test) -> bool {
+    /// Whether a test of these runs so. Where a call runs and where files are is no matter of the program's C library: one does, and of a test that is not
+    /// built with that all others.
+    fn takes(&self, test: &Test, all: &[Test]) -> bool {
+        const ONE: &str = "musl";
         let every = !super::quick() && (super::long() || self.suite == "conformance");
-        (every || test.variant.name == "musl") && (!self.disk || ON_DISK.contains(&test.test.as_str()))
+        let chosen = test.variant.name == ONE || !all.iter().any(|other| other.test == test.test && other.variant.name == ONE);
+        (every || chosen) && (!self.disk || ON_DISK.contains(&test.test.as_str()))
     }
 }
 
@@ -91,9 +94,10 @@ fn name(test: &Test, way: &Way) -> String {
 
 /// Runs the tests whose name (`boot/conformance/area/name/variant`, or another way's) holds the filter.
 pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+    let all = conformance::find()?;
     for way in WAYS {
-        let tests = conformance::find()?.into_iter().filter(|test| super::wanted(filter, &name(test, way)) && way.takes(test));
-        let tests: Vec<Test> = tests.collect();
+        let tests: Vec<&Test> =
+            all.iter().filter(|test| super::wanted(filter, &name(test, way)) && way.takes(test, &all)).collect();
         if !tests.is_empty() {
             run_all(&tests, way, image, dir, tally)?;
         }
@@ -101,12 +105,11 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) ->
     Ok(())
 }
 
-fn run_all(tests: &[Test], way: &Way, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+fn run_all(tests: &[&Test], way: &Way, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
     let mut ready = Vec::new();
-    let chosen: Vec<&Test> = tests.iter().collect();
     compare::parallel(
-        &chosen,
+        tests,
         |test| prepare(test, way, &skips),
         |prepared| match prepared {
             Ok(prepared) => ready.push(prepared),
@@ -239,9 +242,9 @@ fn stopped(ready: &Ready, end: &str) -> Verdict {
 }
 
 /// What the runner reported of each program, `None` for one that began and did not end; and what else the machine printed.
-type Told = (BTreeMap<String, Option<Outcome>>, String);
+type Reported = (BTreeMap<String, Option<Outcome>>, String);
 
-fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
+fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> Result<Reported, String> {
     let _ = fs::create_dir_all(dir);
     let mut command = vec![build::janua().display().to_string(), "boot".into()];
     command.extend(way.options.iter().map(ToString::to_string));
@@ -266,7 +269,7 @@ fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> R
 }
 
 /// Takes the runner's output apart.
-fn parse(output: &[u8]) -> Told {
+fn parse(output: &[u8]) -> Reported {
     let mut reported: BTreeMap<String, Option<Outcome>> = BTreeMap::new();
     let mut other = String::new();
     let mut running: Option<String> = None;

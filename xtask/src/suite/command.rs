@@ -521,7 +521,8 @@ edit() { sleep 0.02; : >source; }
 "#;
 
 /// The launcher builds what is out of date and what is asked for, and nothing else: kernels of other personalities and of bare machines
-/// when they are first wanted, and those of bare machines again when they are older than the sources.
+/// when they are first wanted, and those of bare machines again when they are older than the sources, or newer than the command, which lacks them then
+/// (the tests make images, too).
 fn launcher_images() -> Result<(), String> {
     let script = r"
 j run -- true; j run -- true --personality pal
@@ -531,12 +532,14 @@ j boot -- x; j boot -- x; j boot --platform leon3 -- x; j boot -- x; j run -- tr
 edit; j run -- true; j boot -- x; j boot --platform leon3 -- x; j run -- true
 edit; j boot --platform=leon3 -- x; j boot -- x; j run --personality pal -- x
 edit; j build; j boot --help; j run -- true
+j boot -- x; sleep 0.02; : >$t/image/janua-x86_64; j run -- true; j boot -- x; j boot -- x
 ";
     let want = "build --needed\nbuild --needed --pal\nbuild --needed --l4v2\n\
                 build --needed --boot\nbuild --needed --leon3\n\
                 build --needed\nbuild --needed --boot\nbuild --needed --leon3\n\
                 build --needed --leon3\n\
-                build \n";
+                build \n\
+                build --needed --boot\nbuild --needed --boot\n";
     let line = format!("ROOT='{}'\n{LAUNCHER_ALONE}{script}", workspace::root().display());
     let output = call(Command::new("bash").args(["-c", &line]), "")?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -101,6 +101,7 @@ const TESTS: &[Test] = &[
     ("sandbox/pause", running::pause),
     ("sandbox/stats", running::stats),
     ("sandbox/background", running::background),
+    ("sandbox/server", running::server),
     ("sandbox/exec_silent", running::exec_silent),
     ("sandbox/nested", running::nested),
     ("sandbox/running_supervisor_killed", running::supervisor_killed),

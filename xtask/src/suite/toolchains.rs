@@ -40,7 +40,7 @@ fn image(toolchain: &Toolchain, way: Way) -> Result<(), String> {
     let image = build::image_with(toolchain, &workspace::target().join("toolchains").join(way.name()))?;
     let mut command = Command::new(build::janua());
     command.args(["run", "--jail", "none", "--", "/bin/sh", "-c", SCRIPT]).env("JANUA_IMAGE", &image.embedded);
-    answers(&mut command)
+    prints_right(&mut command)
 }
 
 /// A fresh clone of the last commit builds and runs by the README's command, and builds again where it was moved to.
@@ -74,10 +74,10 @@ fn launch(dir: &Path, way: Way) -> Result<(), String> {
     let mut command = Command::new(dir.join("janua"));
     command.args(["run", "--jail", "none", "--", "/bin/sh", "-c", SCRIPT]).current_dir(dir).env("JANUA_TOOLCHAIN", way.name());
     command.env_remove("JANUA_ROOT").env_remove("CARGO_TARGET_DIR").env_remove("JANUA_FAST");
-    answers(&mut command)
+    prints_right(&mut command)
 }
 
-fn answers(command: &mut Command) -> Result<(), String> {
+fn prints_right(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
     if output.status.success() && output.stdout == ANSWER.as_bytes() {
         return Ok(());

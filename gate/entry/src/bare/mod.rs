@@ -26,9 +26,9 @@ pub const SYSENTER: usize = 257;
 /// By a call gate.
 pub const CALL_GATE: usize = 258;
 /// A call was made on the fast path and left work behind or has a verdict, which is joined with this: its result is in the frame.
-pub const ANSWERED: usize = 259;
+pub const RETURNED: usize = 259;
 /// The same for one of the i386 ABI.
-pub const ANSWERED_COMPAT: usize = 260;
+pub const RETURNED_COMPAT: usize = 260;
 
 /// By `sysenter` in a 32-bit program, and by the `syscall` of 32-bit code.
 pub const SYSENTER_COMPAT: usize = 261;

@@ -182,16 +182,16 @@ macro_rules! bare_gate_to_loop {
 }
 
 /// The fast path's two ends in the loop, for gates whose number is in orig_rax: "NAME_long" without a function, as the vector's own stub
-/// has it (rax as user code had it, no error code), with the reason `$reason`; "NAME_answered" with work left (rsp: base, rax:
+/// has it (rax as user code had it, no error code), with the reason `$reason`; "NAME_returned" with work left (rsp: base, rax:
 /// result, edx: the verdict, among bits of work).
 #[rustfmt::skip]
 #[macro_export]
 macro_rules! bare_gate_ends {
-    ($mode:ident, $name:expr, $reason:literal, $answered:literal) => {
+    ($mode:ident, $name:expr, $reason:literal, $returned:literal) => {
         concat!(
             $name, "_long:\nmov rcx, [r11 - 8]\nmov [r11 - 48], rcx\nmov qword ptr [r11 - 8], 0\nmov eax, ", $reason, "\n",
             $crate::bare_gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + ", $answered, "]\n", $crate::bare_gate_to_loop!($mode)
+            $name, "_returned:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + ", $returned, "]\n", $crate::bare_gate_to_loop!($mode)
         )
     };
 }
@@ -206,7 +206,7 @@ macro_rules! bare_sysret_ends {
             $name, "_long:\nmov qword ptr [r11 - 48], -38\nmov eax, ", $reason, "\n",
             "4:\nmov rcx, [r11 + ", $r11, "]\nmov [r11 - 80], rcx\nmov rcx, [r11]\nmov [r11 - 40], rcx\n",
             "mov qword ptr [r11 + 8], 0x33\nmov qword ptr [r11 + 32], 0x2b\nlea rsp, [r11 - 80]\n", $crate::bare_to_loop!(),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered}]\njmp 4b\n"
+            $name, "_returned:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {returned}]\njmp 4b\n"
         )
     };
 }
@@ -254,9 +254,9 @@ macro_rules! bare_call32 {
             "cmp rax, {last_call}\ncmova rax, [r11 + {none}]\n",
             "mov r10, [r11 + {compat}]\nmov rax, [r10 + rax*8]\ntest rax, rax\njz ", $name, "_long\n",
             "call rax\nmov rsp, gs:[24]\n",
-            "mov rcx, [rsp + {work}]\nor edx, [rcx]\njne ", $name, "_answered\n",
+            "mov rcx, [rsp + {work}]\nor edx, [rcx]\njne ", $name, "_returned\n",
             // TF and RF are for `iretq`.
-            "mov r11, [rsp + 16]\ntest r11d, 0x10100\njnz ", $name, "_answered\n",
+            "mov r11, [rsp + 16]\ntest r11d, 0x10100\njnz ", $name, "_returned\n",
             "mov ecx, [rsp]\nmov edx, [rsp - 32]\nmov esi, [rsp - 24]\nmov edi, [rsp - 16]\n",
             $crate::bare_leave32!($mode)
         )
@@ -275,7 +275,7 @@ macro_rules! bare_leave32 {
 }
 
 /// The fast path's ends in the loop for entries of 32-bit code: "NAME_long" without a function; "NAME_failed" when the sixth argument cannot
-/// be read: there is no call, and its result is EFAULT; "NAME_answered" with work left (rsp: base, rax: result, edx: the verdict, among
+/// be read: there is no call, and its result is EFAULT; "NAME_returned" with work left (rsp: base, rax: result, edx: the verdict, among
 /// bits of work).
 #[rustfmt::skip]
 #[macro_export]
@@ -287,7 +287,7 @@ macro_rules! bare_ends32 {
             "4:\nxor ecx, ecx\nmov [r11 - 56], rcx\nmov [r11 - 64], rcx\nmov [r11 - 72], rcx\nmov [r11 - 80], rcx\n",
             "mov qword ptr [r11 + 8], 0x23\nmov qword ptr [r11 + 32], 0x2b\nlea rsp, [r11 - 80]\n", $crate::bare_to_loop!(),
             $name, "_failed:\nmov rsp, r11\nmov rax, -14\nxor edx, edx\n",
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered_compat}]\njmp 4b\n"
+            $name, "_returned:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {returned_compat}]\njmp 4b\n"
         )
     };
 }
@@ -302,7 +302,7 @@ macro_rules! bare_entries {
             $($line),+,
             ".popsection",
             // Not every gate has a use for each.
-            "/* {kernel_rsp} {thread} {work} {native} {compat} {none} {last_call} {pushed} {landing} {answered} {answered_compat} {verdict} */",
+            "/* {kernel_rsp} {thread} {work} {native} {compat} {none} {last_call} {pushed} {landing} {returned} {returned_compat} {verdict} */",
             kernel_rsp = const $crate::bare::from_base(::core::mem::offset_of!($crate::bare::Save, kernel_rsp)),
             thread = const $crate::bare::from_base(::core::mem::offset_of!($crate::bare::Save, thread)),
             work = const $crate::bare::from_base(::core::mem::offset_of!($crate::bare::Save, work)),
@@ -312,8 +312,8 @@ macro_rules! bare_entries {
             last_call = const $crate::bare::LAST_CALL,
             pushed = const $crate::bare::PUSHED,
             landing = const $crate::bare::from_base(::core::mem::offset_of!($crate::bare::Save, landing)),
-            answered = const $crate::bare::ANSWERED,
-            answered_compat = const $crate::bare::ANSWERED_COMPAT,
+            returned = const $crate::bare::RETURNED,
+            returned_compat = const $crate::bare::RETURNED_COMPAT,
             verdict = const $crate::bare::VERDICT,
             $($operands)*
         );

@@ -27,7 +27,7 @@
 //! where there is no room left the host ends the process.
 //!
 //! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
-//! [`Shortcut`](super::Shortcut); the frame is saved all the same, since a kick during the exit starts over from it.
+//! [`FastPath`](super::FastPath); the frame is saved all the same, since a kick during the exit starts over from it.
 //! Other calls, and those that wait or leave work behind, go by [`Hooks`]. A function returns its verdict beside its result, in edx.
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
@@ -296,20 +296,20 @@ global_asm!(
     ".pushsection hosted_exits, \"ax\", @progbits",
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
-    // A call that needs no frame is made from here (`Shortcut`); a number beyond the end becomes the last, which is none, without
+    // A call that needs no frame is made from here (`FastPath`); a number beyond the end becomes the last, which is none, without
     // a branch that could be mispredicted.
     ".globl hosted_call_entered",
     ".type hosted_call_entered, @function",
     "hosted_call_entered:",
     "cld",
-    "mov eax, {shortcuts} - 1",
+    "mov eax, {fast_calls} - 1",
     "cmp r11, rax",
     "cmova r11, rax",
-    "mov rcx, [rdi + {shortcut}]",
+    "mov rcx, [rdi + {fast_path}]",
     "mov rax, [rcx + r11*8]",
     "test rax, rax",
     "jz 2f",
-    "mov rcx, [rdi + {shortcut} + 8]",
+    "mov rcx, [rdi + {fast_path} + 8]",
     "sub rsp, 16",
     "mov [rsp], rcx",
     "mov rbx, rdi",
@@ -320,7 +320,7 @@ global_asm!(
     "mov rdi, rbx",
     "mov [rdi + 8*10], rax",
     // The verdict, and the thread's work.
-    "mov rcx, [rdi + {shortcut} + 16]",
+    "mov rcx, [rdi + {fast_path} + 16]",
     "or edx, [rcx]",
     "jne 3f",
     // The call is over and the frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence
@@ -497,12 +497,12 @@ global_asm!(
     kernel = const KERNEL_BASE,
     image_size = const IMAGE_SIZE,
     arrival = const core::mem::offset_of!(Area, own.arrival),
-    shortcut = const core::mem::offset_of!(Area, own.shortcut),
+    fast_path = const core::mem::offset_of!(Area, own.fast_path),
     in_guest = const core::mem::offset_of!(Area, shared.in_guest),
     selector_value = const core::mem::offset_of!(Area, own.selector_value),
     keyed = const core::mem::offset_of!(Area, own.keyed),
     stepping = const core::mem::offset_of!(Area, own.stepping),
-    shortcuts = const super::SHORTCUTS,
+    fast_calls = const super::FAST_CALLS,
     thread_selector = const THREAD_SELECTOR,
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,

@@ -22,15 +22,15 @@ pub struct Hooks {
     /// # Safety
     /// Called by the signal entries only.
     pub on_nested: unsafe extern "C" fn(i32, *mut u8, *mut u8),
-    /// A call that was made by the thread's [`super::Shortcut`] has left work behind or has a verdict, which is among the bits of the
+    /// A call that was made by the thread's [`super::FastPath`] has left work behind or has a verdict, which is among the bits of the
     /// second word; its result is in the area's frame. Returns the area to leave through.
     ///
     /// # Safety
     /// Called by the call entries only.
-    pub on_answered: unsafe extern "C" fn(*mut Area, u32) -> *mut Area,
+    pub on_returned: unsafe extern "C" fn(*mut Area, u32) -> *mut Area,
 }
 
-const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 24);
+const _: () = assert!(core::mem::offset_of!(Hooks, on_returned) == 24);
 
 /// Read by the assembly.
 pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());

@@ -117,7 +117,7 @@ pub struct Own {
     /// 1 when a single step was interrupted by an entry: the exit sets the trap flag again.
     pub stepping: u8,
     /// The calls the entry makes itself.
-    pub shortcut: Shortcut,
+    pub fast_path: FastPath,
     /// Address of a boxed body, for threads of the kernel's own.
     pub body: usize,
     /// Where the thread pointer of a new thread is to be; `usize::MAX` keeps it.
@@ -162,6 +162,12 @@ pub struct Shared {
     pub counted: [AtomicU64; COUNTED],
 }
 
+// What is a thread's own, or not atomic inside, is none of it.
+const _: () = {
+    const fn is_shared<T: Sync>() {}
+    is_shared::<Shared>();
+};
+
 /// Words of a host thread's name, and of what the host counts for a thread.
 pub const NAME_WORDS: usize = 2;
 pub const COUNTED: usize = 9;
@@ -170,8 +176,8 @@ pub const COUNTED: usize = 9;
 /// result and a verdict (0: nothing is to be done).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Shortcut {
-    /// [`SHORTCUTS`] functions by number, null where a call is not among them.
+pub struct FastPath {
+    /// [`FAST_CALLS`] functions by number, null where a call is not among them.
     pub functions: *const AtomicPtr<()>,
     pub thread: *const (),
     /// Not 0 after a call that left work behind. No bit of it is one of a verdict.
@@ -179,7 +185,7 @@ pub struct Shortcut {
 }
 
 /// The entry takes the last place, which must be null, for all numbers beyond it.
-pub const SHORTCUTS: usize = 512;
+pub const FAST_CALLS: usize = 512;
 
 /// A host signal, copied from the host's frame by the entry.
 #[repr(C)]

@@ -158,7 +158,7 @@ impl Inode for Node {
         if self.table()?.get(name).is_some() || !lower.stat_uncached(name, attr)? {
             return Ok(false);
         }
-        self.shared.lift(attr);
+        self.shared.adapt(attr);
         // Nobody has given it any here.
         attr.flags = Some(FileFlags::empty());
         Ok(true)

@@ -105,7 +105,7 @@ impl Shared {
     }
 
     /// Makes the attributes of an unchanged file below those that it has here.
-    fn lift(&self, attr: &mut Attr) {
+    fn adapt(&self, attr: &mut Attr) {
         attr.dev = self.dev;
         attr.blksize = PAGE as u32;
         match attr.kind() {

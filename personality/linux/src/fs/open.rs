@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::stat::OpenHow as UserHow;
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::table::{Answer, Arg, Fd, Kind, OutcomeOf, SeatOf, Words};
+use janua_kernel::table::{Arg, CallResult, Fd, Kind, OutcomeOf, SeatOf, Words};
 use janua_kernel::{PathRoom, UserPtr, UserStr};
 use janua_object::OpenFile;
 use janua_object::fdtable::Reserved;

@@ -8,7 +8,6 @@ pub mod select;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
 use janua_kernel::thread::work;
 use janua_kernel::wait::Cut;
@@ -19,6 +18,7 @@ use janua_object::{Events, OpenFile};
 use janua_port::Nanos;
 use smallvec::SmallVec;
 
+use crate::signal::SigSet;
 use crate::thread::ThreadExt;
 use crate::{Thread, signal};
 
@@ -105,7 +105,7 @@ pub fn begin_mask(thread: &Thread, set: UserPtr<u64>, size: usize) -> Result<()>
 pub fn end_mask(thread: &Thread) {
     let saved = thread.signals.saved.lock().take();
     if let Some(mask) = saved {
-        thread.clear_work(work::MASK);
+        thread.clear_work(work::RESTORE);
         signal::set_mask(thread, mask);
     }
 }

@@ -117,7 +117,7 @@ impl File for TextFile {
 
     fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         match self.node.what {
-            What::Entry(entry) if request == query::REQUEST && query::answers(entry) => {
+            What::Entry(entry) if request == query::REQUEST && query::is_asked(entry) => {
                 let task = self.node.subject()?.task().cloned()?;
                 let _held = access::hold(&task);
                 if task.program() != self.program {

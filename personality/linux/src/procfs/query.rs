@@ -51,7 +51,7 @@ const OR_NEXT: u64 = 0x10;
 const OF_FILE: u64 = 0x20;
 
 /// Whether a file of a process's is the one to ask.
-pub fn answers(entry: &Entry) -> bool {
+pub fn is_asked(entry: &Entry) -> bool {
     entry.name == "maps"
 }
 

@@ -5,13 +5,13 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Result;
 use janua_abi::linux::time::TICK;
-use janua_kernel::signal::SigSet;
 use janua_object::mm::Sizes;
 use janua_port::PAGE;
 use janua_port::machine::Usage;
 
 use super::{Subject, Text};
 use crate::process::State;
+use crate::signal::SigSet;
 use crate::time::cpu;
 
 /// Bytes the host holds in memory for the process; 0 when it does not report them.

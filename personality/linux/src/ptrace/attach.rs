@@ -135,7 +135,7 @@ pub fn born(thread: &Thread, tree: &mut Tree, seat: &Arc<Seat>, birth: Birth) {
         let mut pending = seat.signals.pending.lock();
         let _ = pending.push(signal::kernel_signal(SIGSTOP), &user, u64::MAX);
         seat.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
-        seat.set_work(work::SIGNAL);
+        seat.set_work(work::INTERRUPT);
     }
 }
 

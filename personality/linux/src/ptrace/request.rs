@@ -10,7 +10,6 @@ use janua_abi::linux::ptrace::*;
 use janua_abi::linux::signal::{SIGKILL, SigInfo};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::{Arg, Kind as ArgKind};
 use janua_kernel::thread::work;
 use janua_rt::{Held, Target};
@@ -18,7 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::attach;
 use super::tracee::{How, Kind, State, Tracee};
-use crate::signal::{self, UNBLOCKABLE};
+use crate::signal::{self, SigSet, UNBLOCKABLE};
 use crate::task::{CAP_SYS_PTRACE, access};
 use crate::thread::ThreadExt;
 use crate::{Seat, Thread};
@@ -268,7 +267,7 @@ fn mask(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data: usize
                 // It is the mask behind the call, too, if that has one of its own (sigsuspend).
                 *target.signals.saved.lock() = None;
                 target.signals.store_blocked(mask);
-                target.set_work(work::SIGNAL);
+                target.set_work(work::INTERRUPT);
                 Ok(())
             })
         }

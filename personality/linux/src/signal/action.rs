@@ -3,8 +3,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::signal::*;
-use janua_kernel::signal::SigSet;
 use janua_rt::Mutex;
+
+use crate::signal::SigSet;
 
 /// What happens by default (signal(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::thread::work;
 use janua_kernel::wait::Cut;
@@ -12,6 +11,7 @@ use janua_port::Nanos;
 
 use super::{UNBLOCKABLE, dequeue, is_signal, recompute, set_mask, set_temporary_mask};
 use crate::Thread;
+use crate::signal::SigSet;
 use crate::thread::ThreadExt;
 
 /// Bytes of the kernel's `sigset_t`.
@@ -211,7 +211,7 @@ async fn wait_for(thread: &Thread, wanted: SigSet, deadline: Option<Nanos>) -> R
             |_| (),
             || {
                 // The flag was raised for a signal that is taken here, or will be raised again below.
-                thread.clear_work(work::SIGNAL);
+                thread.clear_work(work::INTERRUPT);
                 let taken = dequeue(thread, wanted);
                 recompute(thread);
                 taken

@@ -4,7 +4,6 @@ use alloc::format;
 
 use janua_abi::linux::Errno;
 use janua_abi::linux::signal::*;
-use janua_kernel::signal::SigSet;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_port::Frame;
@@ -12,6 +11,7 @@ use janua_port::Frame;
 use super::action::{Default, default_action};
 use super::{coredump, death_status, dequeue, force, recompute, set_mask};
 use crate::process::State;
+use crate::signal::SigSet;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
 use crate::x86::frame as stack_frame;
@@ -47,13 +47,13 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         if flags & work::TASK != 0 {
             crate::uring::errands(thread);
         }
-        if flags & work::MASK != 0 && !is_interrupted_call(frame) {
+        if flags & work::RESTORE != 0 && !is_interrupted_call(frame) {
             // The call is over and was not cut short: the signals it let in are not to be taken now.
             restore_mask(thread);
             continue;
         }
         // Cleared before looking, so that what is sent from here on raises it again.
-        thread.clear_work(work::SIGNAL);
+        thread.clear_work(work::INTERRUPT);
         let wanted = SigSet::FULL.without(thread.signals.blocked());
         if let Some(info) = dequeue(thread, wanted) {
             if ptrace::signal_stop(thread, frame, &info) {
@@ -64,10 +64,10 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
             continue;
         }
         finish_call(frame, None);
-        if thread.work() & work::MASK != 0 {
+        if thread.work() & work::RESTORE != 0 {
             restore_mask(thread);
         }
-        if thread.work() & (work::KILL | work::STOP | work::SIGNAL | work::MASK) == 0 {
+        if thread.work() & (work::KILL | work::STOP | work::INTERRUPT | work::RESTORE) == 0 {
             return Leave::Resume;
         }
     }
@@ -80,7 +80,7 @@ fn is_interrupted_call(frame: &Frame) -> bool {
 }
 
 fn restore_mask(thread: &Thread) {
-    thread.clear_work(work::MASK);
+    thread.clear_work(work::RESTORE);
     let saved = thread.signals.saved.lock().take();
     if let Some(mask) = saved {
         set_mask(thread, mask);
@@ -141,7 +141,7 @@ fn handle(thread: &Thread, frame: &mut Frame, info: &SigInfo, actions: &super::A
     let number = info.signal();
     finish_call(frame, Some(&action));
     // A temporary mask ends when the handler returns: its frame holds the one from before.
-    thread.clear_work(work::MASK);
+    thread.clear_work(work::RESTORE);
     let blocked = thread.signals.blocked();
     let mask = thread.signals.saved.lock().take().unwrap_or(blocked);
     if action.flags & sa::RESETHAND != 0 {

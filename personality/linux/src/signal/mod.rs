@@ -3,11 +3,11 @@
 //! A signal is *sent* to a process or a thread ([`send`]), is *pending* in a [`Queue`], and is *delivered* by the thread itself
 //! on its return to user mode ([`deliver`]).
 //!
-//! No signal is lost between the two: a sender queues first and flags [`work::SIGNAL`] after; a thread clears the flag first
+//! No signal is lost between the two: a sender queues first and flags [`work::INTERRUPT`] after; a thread clears the flag first
 //! and looks into the queues after, and a thread that changes its mask stores the mask first and looks at the queues after,
 //! while the sender looks at the mask after it has queued. In each pair one side sees the other.
 //!
-//! [`work::SIGNAL`]: janua_kernel::thread::work::SIGNAL
+//! [`work::INTERRUPT`]: janua_kernel::thread::work::INTERRUPT
 
 pub mod action;
 pub mod altstack;
@@ -18,6 +18,7 @@ pub mod fault;
 pub mod kill;
 pub mod queue;
 pub mod send;
+pub mod set;
 pub mod signalfd;
 
 pub use action::Actions;
@@ -27,9 +28,9 @@ pub use send::{
     Target, death_status, force, kernel_signal, send_group, send_process, send_runner, send_self, send_task, send_thread,
     send_timer,
 };
+pub use set::SigSet;
 
 use janua_abi::linux::signal::*;
-use janua_kernel::signal::SigSet;
 use janua_kernel::thread::work;
 
 use crate::Thread;
@@ -78,7 +79,7 @@ pub fn deliverable(thread: &Thread) -> SigSet {
 /// Flags work when something is deliverable. For the thread itself, after its mask has changed.
 pub fn recompute(thread: &Thread) {
     if !deliverable(thread).is_empty() {
-        thread.set_work(work::SIGNAL);
+        thread.set_work(work::INTERRUPT);
     }
 }
 
@@ -103,7 +104,7 @@ pub fn set_temporary_mask(thread: &Thread, mask: SigSet) {
             *saved = Some(thread.signals.blocked());
         }
     }
-    thread.set_work(work::MASK);
+    thread.set_work(work::RESTORE);
     set_mask(thread, mask);
 }
 

@@ -7,8 +7,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use janua_abi::linux::signal::{SIGRTMIN, SigInfo, si};
-use janua_kernel::signal::SigSet;
 
+use crate::signal::SigSet;
 use crate::user::UserCount;
 
 struct Entry {

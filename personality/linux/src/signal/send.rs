@@ -6,12 +6,12 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::*;
-use janua_kernel::signal::SigSet;
 use janua_kernel::thread::work;
 
 use super::queue::{Full, Queue};
 use super::{STOPS, is_signal};
 use crate::process::{Group, Report, State};
+use crate::signal::SigSet;
 use crate::{Kernel, Seat, Task, Thread, ptrace};
 
 /// A signal of the kernel's own, without a sender.
@@ -201,16 +201,16 @@ fn push(group: &mut Group, target: Target, info: SigInfo, of_timer: bool, queued
     match target {
         Target::Thread(thread) => {
             if takes(thread, signal) {
-                thread.interrupt(work::SIGNAL);
+                thread.interrupt(work::INTERRUPT);
             }
         }
         // Unless it has ended since it was chosen: nobody else would look at the signal then.
         Target::Runner(thread) if takes(thread, signal) && group.threads.iter().any(|seat| core::ptr::eq(&***seat, thread)) => {
-            thread.interrupt(work::SIGNAL);
+            thread.interrupt(work::INTERRUPT);
         }
         Target::Process | Target::Runner(_) => {
             if let Some(thread) = choose(group, signal) {
-                thread.interrupt(work::SIGNAL);
+                thread.interrupt(work::INTERRUPT);
             }
         }
     }
@@ -242,7 +242,7 @@ fn choose(group: &Group, signal: u32) -> Option<Arc<Seat>> {
     let mut fallback = None;
     for seat in &group.threads {
         if takes(seat, signal) && seat.work() & work::KILL == 0 {
-            if seat.work() & work::SIGNAL == 0 {
+            if seat.work() & work::INTERRUPT == 0 {
                 return Some(seat.clone());
             }
             fallback = fallback.or_else(|| Some(seat.clone()));
@@ -267,7 +267,7 @@ pub fn retarget_locked(group: &Group, thread: &Thread, which: SigSet) {
         if !core::ptr::eq::<Thread>(&***seat, thread) {
             let takes = which.without(seat.signals.blocked());
             if !takes.is_empty() {
-                seat.interrupt(work::SIGNAL);
+                seat.interrupt(work::INTERRUPT);
                 which = which.without(takes);
             }
         }
@@ -352,7 +352,7 @@ pub fn force(thread: &Thread, info: SigInfo) {
         thread.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
     }
     drop(group);
-    thread.set_work(work::SIGNAL);
+    thread.set_work(work::INTERRUPT);
 }
 
 /// The wait status of a death by signal that leaves no core file.

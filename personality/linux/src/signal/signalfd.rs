@@ -13,7 +13,6 @@ use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
@@ -25,6 +24,7 @@ use super::calls::SIGSET_SIZE;
 use super::{UNBLOCKABLE, dequeue};
 use crate::Thread;
 use crate::caller::thread_of;
+use crate::signal::SigSet;
 use crate::thread::ThreadExt;
 
 /// A set of signals to be read.

@@ -10,12 +10,11 @@ use alloc::vec::Vec;
 use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::signal::SigSet;
 use janua_port::Frame;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::Thread;
-use crate::signal::{self, altstack};
+use crate::signal::{self, SigSet, altstack};
 use crate::thread::ThreadExt;
 
 /// Bytes below the stack pointer that leaf functions may use (System V ABI, x86-64).

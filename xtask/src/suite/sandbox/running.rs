@@ -266,6 +266,20 @@ $J wait c 2>/dev/null; echo $?
     says(s, body, want)
 }
 
+/// A server in the background, as docs/running.md begins: it is in the list, and programs beside it see it and talk to it.
+pub fn server(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run --name web --detach -- redis-server
+for i in $(seq 200); do test "$($J exec web -- redis-cli ping 2>/dev/null)" = PONG && break; sleep 0.1; done
+$J exec web -- redis-cli set color green
+$J list | grep -o '^web\|redis-server' | sort -u
+$J exec web -- ps aux | grep -o 'redis-server [^ ]*$\|ps aux$'
+$J exec web -- redis-cli get color
+$J kill web; echo $?; $J list -q; $J exec web -- ps aux 2>/dev/null; echo $?
+"#;
+    says(s, body, "web\nOK\nredis-server\nweb\nredis-server *:6379\nps aux\ngreen\n0\n125\n")
+}
+
 /// A program asked of a supervisor that is stopped has not begun: the command ends by its signals, and nothing is run later.
 pub fn exec_silent(s: &Sandbox) -> Result<(), String> {
     let body = r#"

@@ -11,13 +11,12 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, StackT, UC_FP_XSTATE, sa, ss};
 use janua_abi::linux::{Errno, Result, auxv as kinds};
 use janua_kernel::UserPtr;
-use janua_kernel::signal::SigSet;
 use janua_port::{Frame, Segments, Vdso32};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{vdso, x87};
 use crate::Thread;
-use crate::signal::{self, altstack, set_mask};
+use crate::signal::{self, SigSet, altstack, set_mask};
 use crate::thread::ThreadExt;
 use crate::x86::frame::{FXSAVE_SIZE, read_fpu, save_fpu};
 

@@ -5,7 +5,7 @@ use janua_abi::linux::i386::time::TimeSpec32;
 use janua_abi::linux::ipc::{IPC_64, IPC_SET, IPC_STAT, MSG_STAT, MSG_STAT_ANY, SEM_STAT, SEM_STAT_ANY, Sembuf};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::table::{Answer, Arg};
+use janua_kernel::table::{Arg, CallResult};
 
 use crate::Thread;
 use crate::ipc::{self as calls, Command, GetFlags};

@@ -5,11 +5,10 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{SigAction, sa};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::signal::SigSet;
 
 use crate::Thread;
 use crate::signal::calls::{self, SIGSET_SIZE, Signal};
-use crate::signal::set_mask;
+use crate::signal::{SigSet, set_mask};
 
 /// sigaction(2) in one of its layouts.
 fn act<L: Layout<SigAction>>(thread: &Thread, signal: Signal, new: UserPtr<L>, old: UserPtr<L>) -> Result<()> {

@@ -7,7 +7,7 @@ use janua_abi::linux::net::{so, sol};
 use janua_abi::linux::process::TimeVal;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::table::{Answer, Fd};
+use janua_kernel::table::{CallResult, Fd};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::Thread;

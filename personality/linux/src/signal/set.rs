@@ -1,4 +1,4 @@
-//! Signals: sets and numbers. Delivery is the personality's.
+//! Sets of signals.
 
 /// A set of signals 1..=64, as in `sigset_t`: bit n-1 is signal n.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
