@@ -17,6 +17,10 @@ pub trait UserMemory: Send + Sync {
     fn in_place(&self) -> bool {
         true
     }
+    /// Whether the range is user memory that code of the kernel's which survives a fault can use at its addresses, where the caller runs and as it is.
+    fn is_direct(&self, _addr: usize, _len: usize) -> bool {
+        false
+    }
     /// Whether user code can run at an address, where something is mapped: in user memory, or in pages the machine shows to
     /// all programs beside it (a vDSO).
     fn is_code(&self, addr: usize) -> bool {
@@ -159,6 +163,10 @@ fn copy_out_for_another(memory: &impl Reach, dst: usize, src: &[u8]) -> usize {
 impl<T: Reach> UserMemory for T {
     fn in_place(&self) -> bool {
         self.is_near()
+    }
+
+    fn is_direct(&self, addr: usize, len: usize) -> bool {
+        self.is_near() && self.near().is_direct(addr, len)
     }
 
     fn is_user(&self, addr: usize, len: usize) -> bool {
