@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use janua_probe::tasks::TASKS;
 
@@ -23,6 +24,8 @@ pub struct Plan {
     /// Tasks, by number (below [`TASKS`]); empty: all.
     pub only: Vec<u8>,
     pub runs: usize,
+    /// No more runs than fit into so many minutes, and one in any case.
+    pub minutes: Option<u16>,
     /// As often as in the thesis, rather than so that a round ends in seconds.
     pub thesis: bool,
     pub json: Option<PathBuf>,
@@ -148,6 +151,34 @@ impl Plan {
     fn is_bare(&self) -> bool {
         self.platform == Platform::X86_64
     }
+
+    /// Whether there are boots for instructions and misses, beside those for times.
+    fn has_model(&self) -> bool {
+        self.is_bare() && !self.plugin.is_empty()
+    }
+}
+
+/// Until when is measured, if that is bounded.
+struct Limit {
+    begin: Instant,
+    end: Option<Instant>,
+}
+
+impl Limit {
+    fn new(minutes: Option<u16>) -> Limit {
+        let begin = Instant::now();
+        Limit { begin, end: minutes.map(|minutes| begin + Duration::from_secs(60 * u64::from(minutes))) }
+    }
+
+    /// The first part of it.
+    fn part(&self, part: f64) -> Limit {
+        Limit { begin: self.begin, end: self.end.map(|end| self.begin + (end - self.begin).mul_f64(part)) }
+    }
+
+    /// Whether there is time for something that takes so long.
+    fn fits(&self, takes: Duration) -> bool {
+        self.end.is_none_or(|end| Instant::now() + takes < end)
+    }
 }
 
 /// Measures, prints the table, and writes the file.
@@ -221,8 +252,12 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     // By way and mode, then by task: nanoseconds of each run.
     let mut times: Vec<Result<Vec<Vec<f64>>, String>> =
         ways.iter().flat_map(|_| MODES).map(|_| Ok(vec![Vec::new(); TASKS])).collect();
-    for round in 0..plan.runs {
-        eprintln!("round {} of {}", round + 1, plan.runs);
+    let limit = Limit::new(plan.minutes);
+    let timing = limit.part(if plan.has_model() { 0.5 } else { 1.0 });
+    let (mut runs, mut longest) = (0, Duration::ZERO);
+    while runs < plan.runs && (runs == 0 || timing.fits(longest)) {
+        let (round, began) = (runs, Instant::now());
+        eprintln!("round {} of {}{}", round + 1, if limit.end.is_some() { "at most " } else { "" }, plan.runs);
         for step in 0..ways.len() * MODES.len() {
             // Another one first in each round.
             let at = (step + round) % times.len();
@@ -235,6 +270,8 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
                 times[at] = Err(why);
             }
         }
+        runs += 1;
+        longest = longest.max(began.elapsed());
     }
     let mut table = Table { rows: Vec::new() };
     for (disk, mode) in MODES.into_iter().enumerate() {
@@ -251,7 +288,7 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     if plan.is_bare() {
         for (disk, mode) in MODES.into_iter().enumerate() {
             for way in WAYS {
-                model(plan, &place, &mut table, *way, disk == 1, mode);
+                model(plan, &place, &mut table, (*way, disk == 1, mode), &limit);
             }
         }
     }
@@ -267,17 +304,20 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         date: machine::now(),
         tool: machine::tool(if plan.is_bare() { "JANUA_IMAGE_X86_64" } else { "JANUA_IMAGE" }, plan.image),
         machine,
-        method: Method { runs: plan.runs, samples: 1, pinned: None },
+        method: Method { runs, samples: 1, pinned: None },
         configurations: ways.iter().map(configuration).collect(),
         refused: Vec::new(),
         rows: table.rows,
-        notes: notes(plan),
+        notes: notes(plan, runs),
     })
 }
 
-fn notes(plan: &Plan) -> Vec<String> {
+fn notes(plan: &Plan, runs: usize) -> Vec<String> {
     let counts = |disk| plan.words(None, disk, false).join(", ");
-    let mut notes = vec![
+    let bound =
+        plan.minutes.map(|minutes| format!("{runs} of at most {} runs, as many as fit in {minutes} minutes", plan.runs));
+    let mut notes: Vec<String> = bound.into_iter().collect();
+    notes.extend([
         format!("how often each task does its work (TASK:COUNT): in memory {}, on a disk {}", counts(false), counts(true)),
         "home: calls are made by the threads that make them; one, kind: by a module for all, or one for each kind, on one syscall core, when \
          that looks worth it; always: every call that can be handed over is"
@@ -285,7 +325,7 @@ fn notes(plan: &Plan) -> Vec<String> {
         "ring of N: so many calls at once by the gate `ring`, made by the thread itself when it waits for them; looked at: made by a module that \
          looks into the ring. The directory is read without it"
             .into(),
-    ];
+    ]);
     notes.push(if plan.is_bare() {
         "x86_64 is QEMU's machine of two processors: times are emulated and compare with one another only. Instructions and misses are of one \
          boot with a model of caches and TLBs that sees every instruction and access (simulated): that slows the machine down, so what spins for a \
@@ -335,10 +375,14 @@ fn read_counts(text: &str) -> Vec<Vec<[u64; 6]>> {
     tasks
 }
 
-/// One boot with the model: rows of instructions and misses.
-fn model(plan: &Plan, place: &Place, table: &mut Table, way: Way, disk: bool, mode: (&str, &str)) {
-    eprintln!("caches of: {}, {}", way.name, mode.1);
-    let counted = place.count(plan, way, disk).map(|text| read_counts(&text));
+/// One boot with the model, unless the time for that is over: rows of instructions and misses.
+fn model(plan: &Plan, place: &Place, table: &mut Table, (way, disk, mode): (Way, bool, (&str, &str)), limit: &Limit) {
+    let counted = if limit.fits(Duration::ZERO) {
+        eprintln!("caches of: {}, {}", way.name, mode.1);
+        place.count(plan, way, disk).map(|text| read_counts(&text))
+    } else {
+        Err("the minutes were over before this boot".into())
+    };
     for (at, number) in plan.tasks(disk).into_iter().enumerate() {
         let cores = counted.as_ref().map(|tasks| tasks.get(at).filter(|cores| !cores.is_empty()));
         for (core, core_name) in CORES.into_iter().enumerate() {
@@ -490,6 +534,15 @@ mod tests {
         assert!(read_times("janua: no\n", &mut samples).unwrap_err().contains("janua: no"));
         assert!(read_times("rate 1\n", &mut samples).is_err());
         assert!(read_times("rate 1\nrow task9 1\n", &mut samples).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_begun() {
+        assert!(Limit::new(None).part(0.5).fits(Duration::from_secs(1 << 20)));
+        let limit = Limit::new(Some(60));
+        assert!(limit.fits(Duration::from_secs(40 * 60)) && !limit.fits(Duration::from_secs(60 * 60)));
+        assert!(limit.part(0.5).fits(Duration::from_secs(20 * 60)) && !limit.part(0.5).fits(Duration::from_secs(40 * 60)));
+        assert!(!Limit::new(Some(0)).fits(Duration::ZERO));
     }
 
     #[test]

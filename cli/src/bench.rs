@@ -96,6 +96,10 @@ struct Tasks {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     runs: Option<u16>,
 
+    /// End after M minutes with the rounds that fit, one at least, and report how many they were. On x86_64 half of the time is for what is simulated
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
+    minutes: Option<u16>,
+
     /// Do the work as often as the thesis: hours instead of minutes
     #[arg(long)]
     thesis: bool,
@@ -255,6 +259,7 @@ fn tasks(options: Tasks) -> Result<(), Failure> {
         only: options.only,
         // As many as the thesis asks for; a round on the emulated machine takes minutes.
         runs: options.runs.map_or(if bare { 3 } else { 20 }, usize::from),
+        minutes: options.minutes,
         thesis: options.thesis,
         json: options.json,
         command: own_command()?,

@@ -235,6 +235,11 @@ impl UserMemory for AwayMemory {
         })
     }
 
+    fn copy_out_some(&self, parts: &[(usize, &[u8])]) -> usize {
+        // The rest is for who asks for it by itself.
+        self.afar().copy_out_some(parts)
+    }
+
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
         if !self.is_user(dst, len) {
             return Err(Fault);

@@ -10,7 +10,7 @@ use janua_arch::Frame;
 
 use crate::UserMemory;
 use crate::context::Context;
-use crate::guest::{Abi, Flow, Guest, Verdict};
+use crate::guest::{Abi, Flow, Guest, PlainCalls, Verdict};
 use crate::trap::{Exception, Trap};
 use crate::user::Window;
 
@@ -272,6 +272,14 @@ impl Submission {
     }
 }
 
+/// What calls of a queue return at once, and whose they are.
+pub struct QueuedCalls<'a> {
+    /// Their functions: what each returns is its result.
+    pub functions: &'a PlainCalls,
+    /// [`Plain::thread`](crate::Plain::thread).
+    pub thread: *const (),
+}
+
 /// The end of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -314,6 +322,12 @@ pub trait QueueGate: Send + Sync {
             taken += 1;
         }
         taken
+    }
+    /// Makes the calls of the next submissions from where user code has put them, and completes them: no more than `most`, nor than there are and than there is room for
+    /// their ends at the last look, up to the first that `calls` has no function for or that is linked. How many; none where the memory is not in place. User code
+    /// may learn of it by [`QueueGate::settle`] alone.
+    fn make_some(&self, _calls: &QueuedCalls<'_>, _most: usize) -> usize {
+        0
     }
     /// [`QueueGate::complete`] for as many of these as there is room for at the last look: how many. User code may learn of it by [`QueueGate::settle`] alone.
     fn complete_some(&self, completions: &[ring::Completion]) -> usize {

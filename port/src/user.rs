@@ -17,6 +17,10 @@ pub trait UserMemory: Send + Sync {
     fn in_place(&self) -> bool {
         true
     }
+    /// Whether the range is user memory that code of the kernel's which survives a fault can use at its addresses, where the caller runs and as it is.
+    fn is_direct(&self, _addr: usize, _len: usize) -> bool {
+        false
+    }
     /// Whether user code can run at an address, where something is mapped: in user memory, or in pages the machine shows to
     /// all programs beside it (a vDSO).
     fn is_code(&self, addr: usize) -> bool {
@@ -40,6 +44,10 @@ pub trait UserMemory: Send + Sync {
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize;
     /// Like [`UserMemory::copy_out`] but returns how many bytes were copied before a fault.
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize;
+    /// Copies each to its user address, one after the other and in one step where that is sooner: bytes copied before the first that could not be.
+    fn copy_out_some(&self, parts: &[(usize, &[u8])]) -> usize {
+        copy_out_one_by_one(self, parts)
+    }
     /// Fills `len` bytes at `dst` with zero.
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
         zero_by_pages(self, dst, len)
@@ -99,6 +107,18 @@ pub trait Reach: Send + Sync {
     fn read(&self, addr: usize, out: &mut [u8]) -> usize;
     /// Copies to it, as [`Reach::read`].
     fn write(&self, addr: usize, data: &[u8]) -> usize;
+    /// Copies each part to it, as [`Reach::write`]: bytes before the first that cannot be written.
+    fn write_some(&self, parts: &[(usize, &[u8])]) -> usize {
+        let mut done = 0;
+        for (addr, data) in parts {
+            let written = self.write(*addr, data);
+            done += written;
+            if written < data.len() {
+                break;
+            }
+        }
+        done
+    }
     /// Reads the aligned 32-bit word at `addr`, in user memory, whichever thread runs: atomically where the machine can.
     fn load(&self, addr: usize) -> Result<u32, Fault> {
         let mut word = [0; 4];
@@ -116,6 +136,19 @@ fn zero_by_pages(memory: &(impl UserMemory + ?Sized), dst: usize, len: usize) ->
         return Err(Fault);
     }
     (0..len).step_by(PAGE).try_for_each(|at| memory.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
+}
+
+/// [`UserMemory::copy_out_some`] by as many copies.
+fn copy_out_one_by_one(memory: &(impl UserMemory + ?Sized), parts: &[(usize, &[u8])]) -> usize {
+    let mut done = 0;
+    for (dst, src) in parts {
+        let copied = memory.copy_out_partial(*dst, src);
+        done += copied;
+        if copied < src.len() {
+            break;
+        }
+    }
+    done
 }
 
 /// [`UserMemory::copy_str`] by copies of parts of pages, which are there or not as a whole, since what is behind the string's end need not be there.
@@ -161,6 +194,10 @@ impl<T: Reach> UserMemory for T {
         self.is_near()
     }
 
+    fn is_direct(&self, addr: usize, len: usize) -> bool {
+        self.is_near() && self.near().is_direct(addr, len)
+    }
+
     fn is_user(&self, addr: usize, len: usize) -> bool {
         self.near().is_user(addr, len)
     }
@@ -179,6 +216,13 @@ impl<T: Reach> UserMemory for T {
 
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
         if self.is_caller() { self.near().copy_out_partial(dst, src) } else { copy_out_for_another(self, dst, src) }
+    }
+
+    fn copy_out_some(&self, parts: &[(usize, &[u8])]) -> usize {
+        if self.is_near() || !parts.iter().all(|(dst, src)| self.is_user(*dst, src.len())) {
+            return copy_out_one_by_one(self, parts);
+        }
+        self.write_some(parts)
     }
 
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
@@ -292,6 +336,21 @@ mod tests {
         assert_eq!(memory.zero(BASE + 8, 2 * PAGE), Err(Fault));
         assert_eq!(memory.zero(usize::MAX, 2), Err(Fault));
         assert_eq!(memory.0.lock().unwrap()[..9], *b"xxxxxxxx\0");
+    }
+
+    #[test]
+    fn of_several_copies_the_first_that_cannot_be_is_the_last() {
+        let memory = remote();
+        assert_eq!(memory.copy_out_some(&[]), 0);
+        assert_eq!(memory.copy_out_some(&[(BASE, b"ab"), (BASE + PAGE, b""), (BASE + 2, b"c")]), 3);
+        assert_eq!(memory.copy_out_some(&[(BASE, b"x"), (BASE + 2 * PAGE - 2, b"defg"), (BASE + 1, b"y")]), 3);
+        assert_eq!(
+            memory.copy_out_some(&[(BASE, b"z"), (BASE + 4 * PAGE - 1, b"de"), (BASE + 1, b"y")]),
+            1,
+            "it leaves user memory"
+        );
+        let bytes = memory.0.lock().unwrap();
+        assert_eq!((&bytes[..4], &bytes[2 * PAGE - 2..]), (&b"zbcx"[..], &b"de"[..]));
     }
 
     #[test]

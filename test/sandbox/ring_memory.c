@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include "../../user/ring/ring.c"
 
@@ -104,6 +105,54 @@ static void protected_from_the_program(void)
 	check("closed", janua_ring_close(&ring) == 0 && mapped() == 0);
 }
 
+/* A ring in the program's own memory whose places are in pages of their own, of which some are out of reach for a while: what cannot be read is nothing submitted, and
+ * a completion that cannot be written is lost. */
+static void out_of_reach(void)
+{
+	enum { CALLS = 256, PAGE = 4096, FIRST = (PAGE - 128) / 64 };
+	struct janua_ring ring = { .call_count = CALLS, .end_count = CALLS };
+	size_t len = (128 + CALLS * 80 + PAGE - 1) / PAGE * PAGE;
+	char *at = mmap(0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (syscall(JANUA_RING_OPEN, at, CALLS, CALLS, 4) != 0) {
+		/* A module looks into it, when it likes. */
+		syscall(JANUA_RING_CLOSE);
+		munmap(at, len);
+		return;
+	}
+	ring.head = (void *)at, ring.calls = (void *)(ring.head + 1), ring.ends = (void *)(ring.calls + CALLS);
+	int first = umask(0);
+	/* Each umask(2) returns what the one before has set: which of them have been made is seen by that. */
+	for (int n = 0; n < CALLS; n++)
+		janua_call(janua_ring_call(&ring), n, SYS_umask, n & 0777, 0, 0, 0, 0, 0);
+	mprotect(at + PAGE, PAGE, PROT_NONE);
+	janua_ring_submit(&ring, 0);
+	long there = syscall(JANUA_RING_WAIT, 0, 0);
+	check("entries that cannot be read are not taken", there <= FIRST && ring.head->taken == (uint64_t)there);
+	mprotect(at + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	there = syscall(JANUA_RING_WAIT, CALLS, 0);
+	int right = 0;
+	struct janua_end end;
+	for (int n = 0; janua_ring_end(&ring, &end); n++)
+		right += end.tag == n && end.result == (n ? (n - 1) & 0777 : 0);
+	check("and are made once they can be", there == CALLS && right == CALLS);
+	/* The last page has completions only. */
+	size_t last = len - PAGE;
+	int lost = 0, kept = 0;
+	memset(ring.ends, 0xff, CALLS * sizeof *ring.ends);
+	for (int n = 0; n < CALLS; n++) {
+		janua_call(janua_ring_call(&ring), n, SYS_umask, n & 0777, 0, 0, 0, 0, 0);
+		lost += (char *)(&ring.ends[n] + 1) > at + last;
+	}
+	mprotect(at + last, PAGE, PROT_NONE);
+	janua_ring_submit(&ring, 0);
+	there = syscall(JANUA_RING_WAIT, CALLS, 0);
+	mprotect(at + last, PAGE, PROT_READ | PROT_WRITE);
+	for (int n = 0; n < CALLS; n++)
+		kept += ring.ends[n].tag == (uint64_t)n && ring.ends[n].result == (n ? (n - 1) & 0777 : CALLS - 1);
+	check("completions that cannot be written are lost, and their calls made", there == CALLS && lost > 0 && kept == CALLS - lost && umask(first) == CALLS - 1);
+	check("closed", syscall(JANUA_RING_CLOSE) == 0 && munmap(at, len) == 0);
+}
+
 static void forked(void)
 {
 	struct janua_ring ring;
@@ -168,6 +217,7 @@ int main(int argc, char **argv)
 	refused();
 	taken_away();
 	protected_from_the_program();
+	out_of_reach();
 	forked();
 	many();
 	printf("over\n");

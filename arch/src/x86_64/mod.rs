@@ -7,6 +7,7 @@ pub mod frame;
 pub mod memory;
 pub mod search;
 pub mod segments;
+pub mod usercalls;
 pub mod usercopy;
 pub mod vdso;
 pub mod vdso32;

@@ -137,7 +137,7 @@ unsafe extern "C" {
     static usercopy_tail: u8;
 }
 
-/// Where a fault at `rip` continues, when `rip` is in a routine of this file.
+/// Where a fault at `rip` continues, when `rip` is in a routine of this file or of [`usercalls`](super::usercalls).
 pub fn fixup(rip: usize) -> Option<usize> {
     // Part of a word may be there: byte by byte until the fault comes again.
     if (&raw const usercopy_words as usize..&raw const usercopy_words_end as usize).contains(&rip) {
@@ -145,7 +145,7 @@ pub fn fixup(rip: usize) -> Option<usize> {
     }
     let (start, end, fixup) =
         { (&raw const usercopy_start as usize, &raw const usercopy_end as usize, &raw const usercopy_fixup as usize) };
-    (start..end).contains(&rip).then_some(fixup)
+    if (start..end).contains(&rip) { Some(fixup) } else { super::usercalls::fixup(rip) }
 }
 
 #[cfg(test)]

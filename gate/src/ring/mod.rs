@@ -8,10 +8,12 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_abi::ring::{self, ANNOUNCE, at};
-use janua_port::gate::{Completion, Submission};
+use janua_port::gate::{Completion, QueuedCalls, Submission};
 use janua_port::user::Window;
 use janua_port::{Context, Fault, GateId, QueueGate, RingGate, UserMemory};
 use zerocopy::IntoBytes;
+
+mod direct;
 
 /// The gate.
 pub struct Rings;
@@ -192,6 +194,31 @@ impl QueueGate for Ring {
             self.announce(false);
         }
         count
+    }
+
+    #[inline]
+    fn make_some(&self, calls: &QueuedCalls<'_>, most: usize) -> usize {
+        let (taken, posted) = (get(&self.taken), get(&self.posted));
+        let (first, place) = (taken & (self.submissions - 1), posted & (self.completions - 1));
+        // As far as both are contiguous.
+        let count =
+            self.waiting().min(self.submissions - first).min(self.room()).min(self.completions - place).min(most as u32);
+        if count == 0 || !self.context.memory().is_direct(self.at, ring::bytes(self.submissions, self.completions)) {
+            return 0;
+        }
+        let entries = self.at + at::ENTRIES + first as usize * size_of::<ring::Submission>();
+        let ends = self.at + ring::bytes(self.submissions, place);
+        let made = direct::make(entries, ends, count, calls);
+        if made > 0 {
+            self.taken.store(taken.wrapping_add(made), Ordering::Relaxed);
+            // One that could not be written is lost with its memory.
+            self.posted.store(posted.wrapping_add(made), Ordering::Relaxed);
+            self.settled.store(false, Ordering::Relaxed);
+            if self.watched {
+                self.announce(false);
+            }
+        }
+        made as usize
     }
 
     fn complete_some(&self, completions: &[ring::Completion]) -> usize {

@@ -264,3 +264,194 @@ fn a_window_is_used_where_there_is_one() {
     shared.0.lock().unwrap().clear();
     assert_eq!(gate.take(), None);
 }
+
+/// A thread whose memory is the test's own, at its addresses.
+#[cfg(target_arch = "x86_64")]
+mod in_place {
+    use core::cell::UnsafeCell;
+    use core::ptr::null_mut;
+    use core::sync::atomic::AtomicPtr;
+
+    use janua_port::guest::{PLAIN_CALLS, PlainCalls};
+
+    use super::*;
+
+    const WORDS: usize = 512;
+
+    #[repr(align(4096))]
+    struct Page(UnsafeCell<[u64; WORDS]>);
+
+    // SAFETY: each test has one of its own, and uses it in one thread.
+    unsafe impl Sync for Page {}
+
+    struct Direct(Page, AtomicBool);
+
+    impl Direct {
+        fn new() -> Arc<Direct> {
+            Arc::new(Direct(Page(UnsafeCell::new([0; WORDS])), AtomicBool::new(true)))
+        }
+        fn at(&self) -> usize {
+            self.0.0.get().addr()
+        }
+        fn bytes(&self) -> *mut u8 {
+            self.0.0.get().cast()
+        }
+        fn word(&self, offset: usize) -> u64 {
+            let mut word = 0_u64;
+            assert_eq!(self.copy_in(word.as_mut_bytes(), self.at() + offset), Ok(()));
+            word
+        }
+        fn count(&self, offset: usize, value: u32) {
+            assert_eq!(self.copy_out(self.at() + offset, value.as_bytes()), Ok(()));
+        }
+        fn submit(&self, n: u32, size: u32, number: u32, flags: u32) {
+            let entry = ring::Submission { number, flags, words: [5, 0, 0, 0, 0, 9], tag: n.into() };
+            assert_eq!(self.copy_out(self.at() + at::ENTRIES + (n % size) as usize * 64, entry.as_bytes()), Ok(()));
+        }
+    }
+
+    impl UserMemory for Direct {
+        fn is_user(&self, addr: usize, len: usize) -> bool {
+            addr >= self.at() && addr.checked_add(len).is_some_and(|end| end <= self.at() + WORDS * 8)
+        }
+        fn is_direct(&self, addr: usize, len: usize) -> bool {
+            self.1.load(Ordering::Relaxed) && self.is_user(addr, len)
+        }
+        fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+            if !self.is_user(src, dst.len()) {
+                return 0;
+            }
+            // SAFETY: in the page, of which there is no reference.
+            unsafe { self.bytes().add(src - self.at()).copy_to_nonoverlapping(dst.as_mut_ptr(), dst.len()) };
+            dst.len()
+        }
+        fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+            if !self.is_user(dst, src.len()) {
+                return 0;
+            }
+            // SAFETY: as above.
+            unsafe { self.bytes().add(dst - self.at()).copy_from_nonoverlapping(src.as_ptr(), src.len()) };
+            src.len()
+        }
+        fn load_u32(&self, _addr: usize) -> core::result::Result<u32, Fault> {
+            Err(Fault)
+        }
+        fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> core::result::Result<u32, Fault> {
+            Err(Fault)
+        }
+    }
+
+    impl Context for Direct {
+        fn id(&self) -> ThreadId {
+            ThreadId::default()
+        }
+        fn memory(&self) -> &dyn UserMemory {
+            self
+        }
+        fn registers(&self) -> Result<&dyn Registers> {
+            Err(Errno::EXDEV)
+        }
+        fn spawn(&self, _spawn: Spawn) -> Result<Arc<dyn Context>> {
+            Err(Errno::EXDEV)
+        }
+        fn kick(&self) {}
+        fn restrict(&self, _cpus: &[u64]) -> Result<()> {
+            Ok(())
+        }
+        fn cpu(&self, _whole_task: bool) -> Option<Nanos> {
+            None
+        }
+        fn peak_resident(&self) -> u64 {
+            0
+        }
+    }
+
+    extern "C" fn adds(a: usize, _b: usize, _c: usize, _d: usize, _e: usize, f: usize, thread: *const AtomicU32) -> usize {
+        // SAFETY: the test's.
+        a + f + unsafe { &*thread }.fetch_add(1, Ordering::Relaxed) as usize
+    }
+
+    fn functions() -> PlainCalls {
+        let functions = [const { AtomicPtr::new(null_mut()) }; PLAIN_CALLS];
+        functions[3].store(adds as *mut (), Ordering::Relaxed);
+        functions
+    }
+
+    fn make(gate: &dyn QueueGate, made: &AtomicU32, most: usize) -> usize {
+        gate.make_some(&QueuedCalls { functions: &functions(), thread: core::ptr::from_ref(made).cast() }, most)
+    }
+
+    #[test]
+    fn calls_are_made_where_they_are() {
+        let caller = Direct::new();
+        let gate = Rings.open(caller.clone(), caller.at(), (8, 16), false, None).unwrap();
+        let made = AtomicU32::new(0);
+        let mut total = 0;
+        for n in 0..100_u32 {
+            let count = n % 8 + 1;
+            (0..count).for_each(|k| caller.submit(total + k, 8, 3, 0));
+            caller.count(at::SUBMITTED, total + count);
+            assert_eq!(gate.look(), count as usize);
+            let mut left = count as usize;
+            while left > 0 {
+                let some = make(&*gate, &made, 100);
+                assert!(some > 0, "at most two parts");
+                left -= some;
+            }
+            assert_eq!(make(&*gate, &made, 100), 0);
+            assert_eq!(caller.word(at::POSTED) as u32, total, "the program learns of it when all is there");
+            assert_eq!(gate.settle(), count as usize);
+            for k in total..total + count {
+                let place = ring::bytes(8, 0) + (k % 16) as usize * 16;
+                assert_eq!((caller.word(place), caller.word(place + 8)), (k.into(), u64::from(k) + 14));
+            }
+            total += count;
+            assert_eq!((caller.word(at::TAKEN), caller.word(at::POSTED)), (total.into(), total.into()));
+            caller.count(at::REAPED, total);
+        }
+        assert_eq!(made.load(Ordering::Relaxed), total);
+    }
+
+    #[test]
+    fn other_calls_are_left_where_they_are() {
+        let caller = Direct::new();
+        let gate = Rings.open(caller.clone(), caller.at(), (8, 8), false, None).unwrap();
+        let made = AtomicU32::new(0);
+        caller.submit(0, 8, 3, 0);
+        caller.submit(1, 8, 4, 0);
+        caller.submit(2, 8, 3, ring::flags::LINK);
+        caller.count(at::SUBMITTED, 3);
+        gate.look();
+        assert_eq!(make(&*gate, &made, 8), 1);
+        assert_eq!(make(&*gate, &made, 8), 0);
+        let mut into = [ring::Submission::default(); 1];
+        assert_eq!((gate.take_some(&mut into), into[0].number), (1, 4));
+        assert_eq!(make(&*gate, &made, 8), 0, "one that is linked");
+        assert_eq!((gate.take_some(&mut into), into[0].flags), (1, ring::flags::LINK));
+        assert_eq!(gate.settle(), 1);
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_are_or_is_room_for() {
+        let caller = Direct::new();
+        let gate = Rings.open(caller.clone(), caller.at(), (8, 4), false, None).unwrap();
+        let made = AtomicU32::new(0);
+        (0..8).for_each(|n| caller.submit(n, 8, 3, 0));
+        caller.count(at::SUBMITTED, 9);
+        gate.look();
+        assert_eq!(make(&*gate, &made, 8), 0, "a count that cannot be");
+        caller.count(at::SUBMITTED, 8);
+        assert_eq!(make(&*gate, &made, 8), 0, "nobody has looked");
+        gate.look();
+        assert_eq!(make(&*gate, &made, 3), 3);
+        assert_eq!(make(&*gate, &made, 8), 1);
+        assert_eq!(make(&*gate, &made, 8), 0, "no room");
+        caller.count(at::REAPED, 3);
+        gate.look();
+        caller.1.store(false, Ordering::Relaxed);
+        assert_eq!(make(&*gate, &made, 8), 0, "not where the caller runs");
+        caller.1.store(true, Ordering::Relaxed);
+        assert_eq!(make(&*gate, &made, 8), 3);
+        assert_eq!(made.load(Ordering::Relaxed), 7);
+    }
+}

@@ -5,9 +5,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use janua_abi::ring::{Completion, Submission as Entry};
-use janua_port::gate::QueueGate;
+use janua_port::gate::{QueueGate, QueuedCalls};
+use janua_port::guest::{PLAIN_CALLS, PlainCalls};
 use janua_port::words;
 
 use crate::place::Place;
@@ -17,11 +20,16 @@ use crate::task::Personality;
 /// Entries that are copied at a time.
 pub(super) const BATCH: usize = 32;
 
+/// Calls that are made in one go where their entries are.
+const IN_PLACE: usize = 128;
+
 pub(super) struct Batch<P: Personality> {
     /// By number, whether calls of a row may be queued; and the functions of those in force whose calls return at once, and of which changes of the table they are.
     may: Box<[bool]>,
     plain: Box<[Option<CallFn<P>>]>,
     changes: u32,
+    /// The same functions for gates that make calls where their entries are.
+    functions: Box<PlainCalls>,
     /// Copied out of the program's memory.
     entries: Box<[Entry; BATCH]>,
     /// Ends that have not been posted yet, oldest first.
@@ -38,6 +46,7 @@ impl<P: Personality> Batch<P> {
             may: table.rows().iter().map(may).collect(),
             plain: Box::default(),
             changes: 0,
+            functions: Box::new([const { AtomicPtr::new(null_mut()) }; PLAIN_CALLS]),
             entries: Box::new([Entry::default(); BATCH]),
             done: Vec::with_capacity(BATCH),
         };
@@ -67,6 +76,16 @@ impl<P: Personality> Batch<P> {
             _ => None,
         };
         self.plain = table.rows().iter().map(plain).collect();
+        for (word, run) in self.functions.iter().zip(&self.plain) {
+            word.store(run.map_or(null_mut(), |run| run as *mut ()), Ordering::Relaxed);
+        }
+    }
+
+    /// Has the gate make calls as this thread where their entries are, as long as they are such that return at once: how many.
+    #[inline]
+    pub fn make_in_place(&self, gate: &dyn QueueGate, seat: SeatOf<'_, P>) -> usize {
+        let thread = core::ptr::from_ref(seat.get_ref()).cast();
+        gate.make_some(&QueuedCalls { functions: &self.functions, thread }, IN_PLACE)
     }
 
     /// Copies what has been submitted, as far as there is room: how much.

@@ -109,12 +109,18 @@ impl<P: Personality> HomeQueue<P> {
             if !self.flush() || left == 0 || (turn > 0 && !seat.get_ref().owner().goes_on()) {
                 break;
             }
-            let count = self.batch.take(&*self.gate, room);
+            let mut count = 0;
+            if self.makes_in_place(seat) && room > 0 {
+                count = self.batch.make_in_place(&*self.gate, seat);
+            }
+            if count == 0 {
+                count = self.batch.take(&*self.gate, room);
+                self.make(seat, count);
+            }
             if count == 0 {
                 break;
             }
-            left -= count;
-            self.make(seat, count);
+            left = left.saturating_sub(count);
         }
         self.flush();
         self.gate.settle()
@@ -167,10 +173,9 @@ impl<P: Personality> HomeQueue<P> {
     /// Makes the entries that have been copied.
     #[inline]
     fn make(&mut self, seat: SeatOf<'_, P>, count: usize) {
-        let seen = self.is_seen() || seat.get_ref().owner().is_watched();
         let mut at = 0;
         loop {
-            if !seen && self.pool.open.is_none() {
+            if self.makes_in_place(seat) {
                 at = self.batch.make(seat, at, count);
             }
             if at == count {
@@ -180,6 +185,12 @@ impl<P: Personality> HomeQueue<P> {
             self.submit(seat, submission);
             at += 1;
         }
+    }
+
+    /// Whether calls that return at once are made as they come: nobody watches them, and none of them is linked to one before it.
+    #[inline]
+    fn makes_in_place(&self, seat: SeatOf<'_, P>) -> bool {
+        self.pool.open.is_none() && !self.is_seen() && !seat.get_ref().owner().is_watched()
     }
 
     fn is_seen(&self) -> bool {

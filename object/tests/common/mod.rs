@@ -299,7 +299,6 @@ thread_local! {
     pub static TAKEN: RefCell<Option<fn(HostFd, &CStr)>> = const { RefCell::new(None) };
 }
 
-/// A name has been made.
 thread_local! {
     /// Inode numbers of the files that have been written back, or by which their file systems have been.
     pub static SYNCED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };

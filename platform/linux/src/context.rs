@@ -20,6 +20,9 @@ use crate::sys::{self, Call, nr};
 use crate::user::HostedUser;
 use crate::{area, clock, machine, spare, spawn, usage};
 
+/// Ranges that one call of the host's copies.
+const AT_ONCE: usize = 64;
+
 /// A guest thread.
 pub struct HostedContext {
     index: usize,
@@ -114,6 +117,28 @@ impl Reach for HostedContext {
 
     fn write(&self, addr: usize, data: &[u8]) -> usize {
         self.copy(nr::PROCESS_VM_WRITEV, addr, data.as_ptr() as usize, data.len())
+    }
+
+    fn write_some(&self, parts: &[(usize, &[u8])]) -> usize {
+        let Some(pid) = self.host_tid() else { return 0 };
+        let mut done = 0;
+        for some in parts.chunks(AT_ONCE) {
+            let (mut local, mut remote) = ([[0; 2]; AT_ONCE], [[0; 2]; AT_ONCE]);
+            let mut want = 0;
+            for (at, (addr, data)) in some.iter().enumerate() {
+                local[at] = [data.as_ptr() as usize, data.len()];
+                remote[at] = [*addr, data.len()];
+                want += data.len();
+            }
+            let words = [pid as usize, local.as_ptr() as usize, some.len(), remote.as_ptr() as usize, some.len(), 0];
+            // SAFETY: the local ranges are slices of the caller's, the remote ones are guest memory in another process.
+            let copied = unsafe { sys::raw(nr::PROCESS_VM_WRITEV, words) }.unwrap_or(0);
+            done += copied;
+            if copied < want {
+                break;
+            }
+        }
+        done
     }
 }
 

@@ -22,6 +22,10 @@ impl UserMemory for HostedUser {
         is_user(addr, len)
     }
 
+    fn is_direct(&self, addr: usize, len: usize) -> bool {
+        is_user(addr, len)
+    }
+
     fn in_range(&self, addr: usize, len: usize) -> bool {
         addr.checked_add(len).is_some_and(|end| end <= USER_END)
     }

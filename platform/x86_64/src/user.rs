@@ -48,6 +48,11 @@ impl UserMemory for BareUser {
         is_user(addr, len)
     }
 
+    fn is_direct(&self, addr: usize, len: usize) -> bool {
+        // What would have to be opened for it stays closed.
+        !GUARDED.load(Ordering::Relaxed) && is_user(addr, len)
+    }
+
     fn is_code(&self, addr: usize) -> bool {
         is_user(addr, 1) || vdso::contains(addr)
     }

@@ -87,6 +87,8 @@ pub struct Issuer {
     over: AtomicBool,
     /// What does its jobs, where that is a module ([`super::server`]).
     chore: OnceArc<Chore>,
+    /// What reads are held in between turns that use it ([`super::held`]).
+    bytes: Mutex<Vec<u8>>,
 }
 
 /// What a thread has of an issuer.
@@ -138,12 +140,23 @@ impl Issuer {
             rings: Mutex::new(vec![None; RING_FDS]),
             over: AtomicBool::new(false),
             chore: OnceArc::default(),
+            bytes: Mutex::default(),
         })
     }
 
     /// Whether a module does its jobs.
     pub fn is_away(&self) -> bool {
         self.chore.get().is_some()
+    }
+
+    /// Memory for the bytes of reads, of a turn before this one: of any content.
+    pub fn lend_bytes(&self) -> Vec<u8> {
+        core::mem::take(&mut *self.bytes.lock())
+    }
+
+    /// It is not used any more.
+    pub fn take_bytes(&self, bytes: Vec<u8>) {
+        *self.bytes.lock() = bytes;
     }
 
     /// Whether nothing is under way.

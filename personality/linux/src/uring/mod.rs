@@ -12,6 +12,7 @@
 
 pub mod aio;
 pub mod enter;
+mod held;
 pub mod issuer;
 pub mod memory;
 pub mod op;

@@ -88,7 +88,10 @@ impl Server {
                 *place = None;
                 self.over()
             }
-            Found::Closed | Found::Asleep => Next::Woken,
+            Found::Closed | Found::Asleep => {
+                drop(issuer.lend_bytes());
+                Next::Woken
+            }
             Found::Submissions(_) | Found::Nothing { .. } => next,
         }
     }

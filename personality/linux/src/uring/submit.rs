@@ -250,6 +250,7 @@ fn is_plain_nop(sqe: &Sqe) -> bool {
 
 impl Turn<'_> {
     fn end_nop(&self, sqe: &Sqe) {
+        self.bring();
         let completion = super::ring::Completion { user_data: sqe.user_data, ..Default::default() };
         super::turn::post(self.ring, &self.access, &completion);
     }
@@ -261,6 +262,9 @@ impl Turn<'_> {
                 self.post_error(&member.sqe, member.wrong.unwrap_or(Errno::ECANCELED));
             }
             return;
+        }
+        if chain.drains {
+            self.bring();
         }
         {
             let mut unfinished = self.ring.unfinished.lock();

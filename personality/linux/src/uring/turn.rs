@@ -12,6 +12,7 @@ use janua_kernel::thread::work;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 
+use super::held::Held;
 use super::issuer::{self, Issuer, Job};
 use super::memory::Access;
 use super::op::{Limit, Op, Reply, Running};
@@ -31,6 +32,7 @@ pub struct Turn<'a> {
     /// The thread submits: what ends now ends at once.
     inline: bool,
     dressed: Cell<bool>,
+    pub held: Held,
 }
 
 /// Posts a completion. Nothing is posted into a ring that nobody has any more.
@@ -40,11 +42,13 @@ pub fn post(ring: &Ring, access: &Access<'_>, completion: &Completion) -> bool {
 
 impl<'a> Turn<'a> {
     pub fn new(issuer: &'a Arc<Issuer>, owner: &'a Thread, ring: &'a Arc<Ring>, inline: bool) -> Turn<'a> {
-        Turn { issuer, owner, ring, access: ring.access(owner), inline, dressed: Cell::new(false) }
+        Turn { issuer, owner, ring, access: ring.access(owner), inline, dressed: Cell::new(false), held: Held::default() }
     }
 
     /// Notifies of what has ended.
     pub fn end(self) {
+        self.bring();
+        self.leave_bytes();
         if self.dressed.get() {
             self.issuer.undress();
         }
@@ -79,6 +83,11 @@ impl<'a> Turn<'a> {
             Ok(Prepared { sqe, table, cred, file }) => (sqe, table, cred, file),
             Err(errno) => return self.settle(&sqe, sqe.user_data, iocb, event.as_deref(), Reply::error(errno), rest, limit),
         };
+        let alone = rest.is_none() && limit.is_none() && iocb == 0 && event.is_none() && cred.is_none();
+        if alone && file.as_ref().is_some_and(|file| self.hold(&sqe, file)) {
+            return None;
+        }
+        self.bring();
         if let Some(reply) = self.with(table.as_ref(), cred.as_ref(), || ops::at_once(self, &sqe)) {
             return self.settle(&sqe, sqe.user_data, iocb, event.as_deref(), reply, rest, limit);
         }
@@ -112,8 +121,14 @@ impl<'a> Turn<'a> {
         Limit { sqe: member.sqe, at: member.time.map_or(0, |time| time.from(now)), passed: false }
     }
 
+    /// The end of an operation that nothing is linked to.
+    pub fn over_at_once(&self, sqe: &Sqe, reply: Reply) {
+        self.settle(sqe, sqe.user_data, 0, None, reply, None, None);
+    }
+
     /// Polls an operation that has been woken.
     pub fn step(&self, op: &Arc<Op>) {
+        self.bring();
         op.take_up();
         if let Some(next) = self.poll(op) {
             self.begin(next);
@@ -231,6 +246,7 @@ impl<'a> Turn<'a> {
         rest: Option<Chain>,
         limit: Option<Limit>,
     ) -> Option<Chain> {
+        self.bring();
         let skips = sqe.flags & sqe::CQE_SKIP_SUCCESS != 0;
         let mut over = 1;
         if !skips || reply.failed {
@@ -267,6 +283,7 @@ impl<'a> Turn<'a> {
 
     /// Posts the end of a submission that is never made.
     pub fn post_error(&self, sqe: &Sqe, errno: Errno) {
+        self.bring();
         let result = errno.as_result() as i64;
         post(self.ring, &self.access, &Completion { user_data: sqe.user_data, result, ..Completion::default() });
     }

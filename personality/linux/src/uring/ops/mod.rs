@@ -24,6 +24,7 @@ use crate::net::Open;
 
 pub use cancel::{Match, cancel_now};
 pub use own::update_files;
+pub use rw::read_apart;
 
 /// Whether there is an operation of this number.
 pub fn is_known(opcode: u8) -> bool {

@@ -105,6 +105,20 @@ pub async fn read(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     Reply::transfer(done, whole)
 }
 
+/// A read at an offset of a file that never makes its readers wait, into memory of the kernel's, of the read's length: bytes read. `None` where it comes to an error, or might.
+pub fn read_apart(turn: &Turn<'_>, sqe: &Sqe, file: &OpenFile, into: &mut [u8]) -> Option<usize> {
+    let thread = &turn.issuer.double;
+    file.check_read().ok()?;
+    if sqe.opcode == op::READ_FIXED {
+        turn.ring.resources.lock().within(sqe.buf_index, sqe.addr, sqe.len).ok()?;
+    }
+    ReadBuf::user(thread.user(), sqe.addr as usize, into.len()).ok()?;
+    match place(file, sqe.off, into.len()) {
+        Ok(Place::At(at)) if !file.ops.may_wait() => file.ops.read(file, &thread.caller(), &mut ReadBuf::kernel(into), at).ok(),
+        _ => None,
+    }
+}
+
 /// IORING_OP_WRITE, IORING_OP_WRITEV, IORING_OP_WRITE_FIXED
 pub async fn write(op: &Op, thread: &Thread, file: &OpenFile) -> Reply {
     let mut whole = op.sqe.len as usize;
