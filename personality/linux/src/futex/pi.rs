@@ -85,7 +85,7 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
                 let waiter = LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
                 table.add_lock_waiter(&mut queues, &key, addr, owner, waiter);
                 // After the announcement, so that either is seen by the other.
-                if known.futex.gone.load(Ordering::SeqCst) {
+                if known.futex.gone.load(Ordering::SeqCst) || known.tid() != owner {
                     table.take_back_lock_waiter(&mut queues, &key);
                     return Err(Errno::ESRCH);
                 }
