@@ -103,7 +103,7 @@ fn give_up_recorded(thread: &Thread, tid: u32) {
         // A shared one may be at another address in this process than in the waiter's.
         let private = matches!(key, FutexKey::Private { .. });
         if super::key(thread, addr, private).is_ok_and(|own| own == key) {
-            pi::recorded_owner_died(thread, &key, addr);
+            pi::recorded_owner_died(thread, tid, &key, addr);
         }
     }
 }
