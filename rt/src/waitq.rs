@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering;
 use core::task::Waker;
 
 use crate::atomic::{AtomicUsize, fence};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Something other than a waiting call that wants to be notified (an epoll item, a signal-driven file).
 pub trait Notify: Send + Sync {
@@ -162,7 +162,18 @@ impl WaitQueue {
     /// Adds `target`, to be notified of wakes that touch `mask`. Test the condition again afterwards.
     #[must_use = "dropping the registration leaves the queue"]
     pub fn register(&self, target: Target, mask: u32) -> Registration {
+        self.add(self.0.list.lock(), target, mask)
+    }
+
+    /// As [`WaitQueue::register`], for callers that can be refused: `None` when there is no memory for one more.
+    #[must_use = "dropping the registration leaves the queue"]
+    pub fn try_register(&self, target: Target, mask: u32) -> Option<Registration> {
         let mut list = self.0.list.lock();
+        list.entries.try_reserve(1).ok()?;
+        Some(self.add(list, target, mask))
+    }
+
+    fn add(&self, mut list: MutexGuard<'_, List>, target: Target, mask: u32) -> Registration {
         let id = list.number();
         list.entries.push_back(Entry { id, turn: id, mask, target: Some(target) });
         self.0.waiting.fetch_add(1, Ordering::Relaxed);

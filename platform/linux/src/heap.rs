@@ -40,6 +40,8 @@ const RESERVE: usize = 64 << 20;
 /// all of it up before the service thread has had a turn.
 const AT_ONCE: usize = RESERVE / 4;
 const PATIENCE: Nanos = 500_000_000;
+/// Larger pieces than this have half of the reserve only: whoever wants one can be refused, who needs a small one often cannot.
+const PIECE: usize = 1 << 20;
 
 /// Freed blocks by class, the last one freed first, each with the next one's address in it.
 struct Kept {
@@ -122,12 +124,13 @@ impl OomHandler for Grow {
             return Ok(());
         }
         let beyond = accounts.firm().saturating_add(wanted).saturating_sub(accounts.memory.limit());
-        if beyond > AT_ONCE && least <= RESERVE && !talc.oom_handler.has_waited {
+        if beyond > AT_ONCE && least <= PIECE && !talc.oom_handler.has_waited {
             talc.oom_handler.is_scarce = true;
             blame();
             return Err(());
         }
-        if new.size() < old.size() + least || beyond > RESERVE {
+        let most = if least > PIECE { RESERVE / 2 } else { RESERVE };
+        if new.size() < old.size() + least || beyond > most {
             accounts.memory.refuse();
             return Err(());
         }
