@@ -1,4 +1,4 @@
-/* What calls under way take of the kernel's own memory: whoever has too much of it is refused or ended, and nobody else. */
+/* What calls under way take of the kernel's own memory: a program that takes too much of it is refused or ended, and no other. */
 #include <poll.h>
 #include <sys/eventfd.h>
 

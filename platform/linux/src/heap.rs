@@ -40,7 +40,7 @@ const RESERVE: usize = 64 << 20;
 /// all of it up before the service thread has had a turn.
 const AT_ONCE: usize = RESERVE / 4;
 const PATIENCE: Nanos = 500_000_000;
-/// Larger pieces than this have half of the reserve only: whoever wants one can be refused, who needs a small one often cannot.
+/// Larger pieces than this have half of the reserve only: a caller that wants one can be refused, one that needs a little often cannot.
 const PIECE: usize = 1 << 20;
 
 /// Freed blocks by class, the last one freed first, each with the next one's address in it.
@@ -75,7 +75,7 @@ struct Grow {
     claimed: Span,
     kept: Kept,
     idle: Idle,
-    /// Nothing was given that may be had once a process has ended; and whoever asks now has waited for that.
+    /// Nothing was given that may be had once a process has ended; and the caller of now has waited for that.
     is_scarce: bool,
     has_waited: bool,
 }

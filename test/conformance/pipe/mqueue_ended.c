@@ -1,5 +1,5 @@
 /* seconds: 120 */
-/* The registration of a process that has ended is in nobody's way, also when others looked at its descriptors while it ended. */
+/* The registration of a process that has ended bars no other, also when others looked at its descriptors while it ended. */
 #include "t.h"
 #include <dirent.h>
 #include <mqueue.h>
