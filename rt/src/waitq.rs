@@ -210,11 +210,10 @@ impl WaitQueue {
             if pass.events == 0 || entry.mask & pass.events != 0 {
                 match &entry.target {
                     None => {}
-                    Some(Target::Task(waker)) => {
-                        if !later.wake(waker) {
-                            (pass.from, pass.end) = (entry.turn, pass.end.min(list.next));
-                            return false;
-                        }
+                    Some(Target::Task(waker)) if later.wake(waker) => {}
+                    Some(Target::Task(_)) => {
+                        (pass.from, pass.end) = (entry.turn, pass.end.min(list.next));
+                        return false;
                     }
                     Some(Target::Notify(target)) => match target.notify_exclusive(pass.events, pass.enough) {
                         Some(answer) => pass.enough = answer,
