@@ -44,6 +44,9 @@ pub struct PollTable {
     /// Most waits are on one queue: its registration needs no allocation.
     first: Option<Registration>,
     rest: Vec<Registration>,
+    /// Whether registrations may be refused for want of memory, and whether one was.
+    may_refuse: bool,
+    refused: bool,
     /// Whether readiness is a matter of time too, so that the table must be made anew for every look.
     timed: bool,
     /// Earliest time at which looking again is worth while (monotonic); `Nanos::MAX` is never.
@@ -53,16 +56,45 @@ pub struct PollTable {
 impl PollTable {
     /// A table whose registrations notify `target` of `mask`.
     pub fn new(target: Target, mask: u32) -> PollTable {
-        PollTable { target, mask, first: None, rest: Vec::new(), timed: false, deadline: Nanos::MAX }
+        PollTable {
+            target,
+            mask,
+            first: None,
+            rest: Vec::new(),
+            may_refuse: false,
+            refused: false,
+            timed: false,
+            deadline: Nanos::MAX,
+        }
     }
 
     /// Registers with a queue, until the table is dropped.
     pub fn add(&mut self, queue: &WaitQueue) {
-        let registration = queue.register(self.target.clone(), self.mask);
+        let registration = if self.may_refuse {
+            let Some(registration) = self.try_register(queue) else { return self.refused = true };
+            registration
+        } else {
+            queue.register(self.target.clone(), self.mask)
+        };
         match self.first {
             None => self.first = Some(registration),
             Some(_) => self.rest.push(registration),
         }
+    }
+
+    fn try_register(&mut self, queue: &WaitQueue) -> Option<Registration> {
+        self.rest.try_reserve(1).ok()?;
+        queue.try_register(self.target.clone(), self.mask)
+    }
+
+    /// For a caller with as many queues as the program likes, who looks at [`PollTable::is_refused`] and does not wait then.
+    pub fn may_refuse(&mut self) {
+        self.may_refuse = true;
+    }
+
+    /// Whether there was no memory for one of the registrations.
+    pub fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Changes the events of registrations to come.

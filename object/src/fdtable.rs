@@ -26,7 +26,7 @@ struct Table {
 }
 
 impl Table {
-    /// Takes the lowest free number from `from` on; its slot is there. EMFILE at `limit`.
+    /// Takes the lowest free number from `from` on; its slot is there. EMFILE at `limit`, ENOMEM.
     fn take_number(&mut self, from: usize, limit: u64) -> Result<usize> {
         let start = from.max(self.first_free);
         let is_free = |&at: &usize| self.slots[at].is_none() && (self.reserved.is_empty() || !self.reserved.contains(&at));
@@ -34,13 +34,20 @@ impl Table {
         if at as u64 >= limit || at > i32::MAX as usize {
             return Err(Errno::EMFILE);
         }
-        if at >= self.slots.len() {
-            self.slots.resize(at + 1, None);
-        }
+        self.grow(at)?;
         if from <= self.first_free {
             self.first_free = at + 1;
         }
         Ok(at)
+    }
+
+    /// Makes slot `at` there. The numbers a table is long are the program's choice: ENOMEM.
+    fn grow(&mut self, at: usize) -> Result<()> {
+        if let Some(more) = (at + 1).checked_sub(self.slots.len()).filter(|&more| more > 0) {
+            self.slots.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
+            self.slots.resize(at + 1, None);
+        }
+        Ok(())
     }
 
     fn unreserve(&mut self, at: usize) {
@@ -92,7 +99,7 @@ impl FdTable {
         (self.slots.load(Ordering::Relaxed) as u64) < limit
     }
 
-    /// Installs a file at the lowest free descriptor from `from` on. EMFILE at `limit` (RLIMIT_NOFILE).
+    /// Installs a file at the lowest free descriptor from `from` on. EMFILE at `limit` (RLIMIT_NOFILE), ENOMEM.
     pub fn install(&self, file: Arc<OpenFile>, from: usize, cloexec: bool, limit: u64) -> Result<Fd> {
         let mut table = self.table.lock();
         let at = self.take_number(&mut table, from, limit)?;
@@ -109,7 +116,7 @@ impl FdTable {
     }
 
     /// Installs a file at exactly this descriptor: what was there, for the caller to flush. EBADF outside the limit, EBUSY for
-    /// a number set aside.
+    /// a number set aside, ENOMEM.
     pub fn install_at(&self, file: Arc<OpenFile>, fd: Fd, cloexec: bool, limit: u64) -> Result<Option<Arc<OpenFile>>> {
         let at = usize::try_from(fd.0).map_err(|_| Errno::EBADF)?;
         if at as u64 >= limit {
@@ -117,7 +124,7 @@ impl FdTable {
         }
         let mut table = self.table.lock();
         if at >= table.slots.len() {
-            table.slots.resize(at + 1, None);
+            table.grow(at)?;
             self.slots.store(table.slots.len(), Ordering::Relaxed);
         }
         if table.reserved.contains(&at) {
@@ -190,13 +197,16 @@ impl FdTable {
         self.table.lock().slots.len()
     }
 
-    /// A copy for fork: same descriptions.
-    pub fn duplicate(&self) -> FdTable {
+    /// A copy for fork: same descriptions. ENOMEM.
+    pub fn duplicate(&self) -> Result<FdTable> {
         let table = self.table.lock();
         // What calls of this process have set aside is free there.
         let first_free = table.reserved.iter().copied().fold(table.first_free, usize::min);
-        let copy = Table { slots: table.slots.clone(), first_free, reserved: Vec::new() };
-        FdTable { slots: AtomicUsize::new(copy.slots.len()), table: Mutex::new(copy) }
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(table.slots.len()).map_err(|_| Errno::ENOMEM)?;
+        slots.extend_from_slice(&table.slots);
+        let copy = Table { slots, first_free, reserved: Vec::new() };
+        Ok(FdTable { slots: AtomicUsize::new(copy.slots.len()), table: Mutex::new(copy) })
     }
 
     /// Takes out what exec closes.

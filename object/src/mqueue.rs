@@ -145,6 +145,11 @@ impl MessageQueue {
         Ok(())
     }
 
+    /// The process that is registered.
+    pub fn registered(&self) -> Option<u32> {
+        self.state.lock().registered.as_ref().map(|registration| registration.pid)
+    }
+
     /// Takes a process' registration back, if it has one.
     pub fn unregister(&self, pid: u32) {
         let taken = self.state.lock().registered.take_if(|registration| registration.pid == pid);

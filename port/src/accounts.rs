@@ -324,6 +324,11 @@ impl Accounts {
         self.firm.load(Ordering::Relaxed)
     }
 
+    /// Whether `bytes` more of firm memory would keep to the limit by themselves, for who can do without.
+    pub fn has_firm(&self, bytes: usize) -> bool {
+        self.firm().saturating_add(bytes) <= self.memory.limit()
+    }
+
     /// Whether firm memory alone is beyond the limit.
     pub fn is_tight(&self) -> bool {
         self.firm() > self.memory.limit()

@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering;
 use core::task::Waker;
 
 use crate::atomic::{AtomicUsize, fence};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Something other than a waiting call that wants to be notified (an epoll item, a signal-driven file).
 pub trait Notify: Send + Sync {
@@ -45,7 +45,8 @@ struct Entry {
     turn: u64,
     /// Poll bits of interest; a wake for other bits passes over this entry.
     mask: u32,
-    target: Target,
+    /// `None` once its registration has been given up, until it is taken out of the list.
+    target: Option<Target>,
 }
 
 struct Inner {
@@ -57,9 +58,38 @@ struct List {
     /// The next entry's `id`, and the `turn` of the next that goes to the end.
     next: u64,
     entries: VecDeque<Entry>,
+    /// How many of them have been given up.
+    dead: usize,
 }
 
 impl List {
+    /// Gives an entry up, however many there are before and behind it: who waits for one file in a thousand ways leaves as often. Its target.
+    fn give_up(&mut self, id: u64) -> Option<Target> {
+        let entries = &mut self.entries;
+        let at = entries.partition_point(|entry| entry.turn < id);
+        // One that has had its turn is nearer the end.
+        let at = if entries.get(at).is_some_and(|entry| entry.id == id) {
+            at
+        } else {
+            entries.iter().rposition(|entry| entry.id == id)?
+        };
+        let target = entries[at].target.take();
+        self.dead += 1;
+        while entries.front().is_some_and(|entry| entry.target.is_none()) {
+            entries.pop_front();
+            self.dead -= 1;
+        }
+        while entries.back().is_some_and(|entry| entry.target.is_none()) {
+            entries.pop_back();
+            self.dead -= 1;
+        }
+        if self.dead > entries.len() / 2 {
+            entries.retain(|entry| entry.target.is_some());
+            self.dead = 0;
+        }
+        target
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -125,16 +155,27 @@ impl WaitQueue {
     pub fn new() -> WaitQueue {
         WaitQueue(Arc::new(Inner {
             waiting: AtomicUsize::new(0),
-            list: Mutex::new(List { next: 0, entries: VecDeque::new() }),
+            list: Mutex::new(List { next: 0, entries: VecDeque::new(), dead: 0 }),
         }))
     }
 
     /// Adds `target`, to be notified of wakes that touch `mask`. Test the condition again afterwards.
     #[must_use = "dropping the registration leaves the queue"]
     pub fn register(&self, target: Target, mask: u32) -> Registration {
+        self.add(self.0.list.lock(), target, mask)
+    }
+
+    /// As [`WaitQueue::register`], for callers that can be refused: `None` when there is no memory for one more.
+    #[must_use = "dropping the registration leaves the queue"]
+    pub fn try_register(&self, target: Target, mask: u32) -> Option<Registration> {
         let mut list = self.0.list.lock();
+        list.entries.try_reserve(1).ok()?;
+        Some(self.add(list, target, mask))
+    }
+
+    fn add(&self, mut list: MutexGuard<'_, List>, target: Target, mask: u32) -> Registration {
         let id = list.number();
-        list.entries.push_back(Entry { id, turn: id, mask, target });
+        list.entries.push_back(Entry { id, turn: id, mask, target: Some(target) });
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
         drop(list);
         fence(Ordering::SeqCst);
@@ -168,13 +209,13 @@ impl WaitQueue {
             }
             if pass.events == 0 || entry.mask & pass.events != 0 {
                 match &entry.target {
-                    Target::Task(waker) => {
-                        if !later.wake(waker) {
-                            (pass.from, pass.end) = (entry.turn, pass.end.min(list.next));
-                            return false;
-                        }
+                    None => {}
+                    Some(Target::Task(waker)) if later.wake(waker) => {}
+                    Some(Target::Task(_)) => {
+                        (pass.from, pass.end) = (entry.turn, pass.end.min(list.next));
+                        return false;
                     }
-                    Target::Notify(target) => match target.notify_exclusive(pass.events, pass.enough) {
+                    Some(Target::Notify(target)) => match target.notify_exclusive(pass.events, pass.enough) {
                         Some(answer) => pass.enough = answer,
                         None => target.notify(pass.events),
                     },
@@ -198,13 +239,14 @@ impl WaitQueue {
         for (at, entry) in list.entries.iter().enumerate() {
             if events == 0 || entry.mask & events != 0 {
                 match &entry.target {
-                    Target::Task(waker) if reported.is_none() => {
+                    None => {}
+                    Some(Target::Task(waker)) if reported.is_none() => {
                         reported = Some(at);
                         // There is room for the first.
                         later.wake(waker);
                     }
-                    Target::Task(_) => {}
-                    Target::Notify(target) => target.notify(events),
+                    Some(Target::Task(_)) => {}
+                    Some(Target::Notify(target)) => target.notify(events),
                 }
             }
         }
@@ -224,12 +266,66 @@ impl WaitQueue {
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut list = self.queue.0.list.lock();
-        if let Some(at) = list.entries.iter().position(|entry| entry.id == self.id) {
-            let entry = list.entries.remove(at);
+        if let Some(target) = list.give_up(self.id) {
             self.queue.0.waiting.fetch_sub(1, Ordering::Relaxed);
             // A target's own drop may take locks; let it run without ours.
             drop(list);
-            drop(entry);
+            drop(target);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::atomic::AtomicU32;
+
+    #[derive(Default)]
+    struct Heard(AtomicU32);
+
+    impl Notify for Heard {
+        fn notify(&self, _events: u32) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_leaves_among_others_leaves_them() {
+        let (queue, heard) = (WaitQueue::new(), Arc::new(Heard::default()));
+        let mut all: Vec<_> = (0..9).map(|_| Some(queue.register(Target::Notify(heard.clone()), 1))).collect();
+        let mut left = 9;
+        for at in [4, 0, 8, 5, 3, 1, 2, 7, 6] {
+            all[at] = None;
+            left -= 1;
+            heard.0.store(0, Ordering::Relaxed);
+            queue.wake(1);
+            assert_eq!(heard.0.load(Ordering::Relaxed), left);
+            assert_eq!(queue.0.list.lock().entries.is_empty(), queue.is_empty());
+        }
+    }
+
+    #[test]
+    fn who_has_had_its_turn_is_found_where_it_is() {
+        let queue = WaitQueue::new();
+        let all: Vec<_> = (0..5).map(|_| queue.register(Target::Task(Waker::noop().clone()), 1)).collect();
+        (0..3).for_each(|_| queue.wake_one(1));
+        drop(all);
+        assert!(queue.is_empty() && queue.0.list.lock().entries.is_empty());
+    }
+
+    /// Of one that is dropped front to back behind as many others each would look through all of those.
+    #[test]
+    fn many_leave_behind_many_others_as_fast_as_alone() {
+        const MANY: usize = 100_000;
+        let (queue, heard) = (WaitQueue::new(), Arc::new(Heard::default()));
+        let some = || (0..MANY).map(|_| queue.register(Target::Notify(heard.clone()), 1)).collect::<Vec<_>>();
+        let (first, second) = (some(), some());
+        drop(second);
+        queue.wake(1);
+        assert_eq!(heard.0.load(Ordering::Relaxed), MANY as u32);
+        drop(first);
+        assert!(queue.is_empty());
     }
 }

@@ -29,6 +29,7 @@ static char *map(size_t size, int flags)
 }
 
 #include "tables.h"
+#include "calls.h"
 
 /* Ends with the name of the error of the first allocation that fails. */
 static int end_with(const char *what)
@@ -734,6 +735,7 @@ int main(int argc, char **argv)
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "ended", ended_children }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
         { "many_objects", many_objects }, { "echo", echo }, { "record", record }, { "watches", watches },
+        { "many_polls", many_polls }, { "long_tables", long_tables },
     };
     for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)
         if (!strcmp(what, parts[at].name))

@@ -46,6 +46,12 @@ impl Job {
         *self.state.lock() = State { session, foreground };
     }
 
+    /// Takes it away from a session, unless another has it by now: the foreground group, 0 for none.
+    pub fn clear_of(&self, session: u32) -> u32 {
+        let mut state = self.state.lock();
+        if state.session == session { core::mem::take(&mut *state).foreground } else { 0 }
+    }
+
     /// Takes it away; who had it: session and foreground group.
     pub fn clear(&self) -> (u32, u32) {
         let old = core::mem::take(&mut *self.state.lock());

@@ -574,9 +574,11 @@ impl File for Master {
         }
         let state = self.pty.state.lock();
         let mut events = Events::empty();
-        if !state.line.output.is_empty() && !state.line.stopped || state.packet_mode && state.packet_status != 0 {
+        let status = state.packet_mode && state.packet_status != 0;
+        if !state.line.output.is_empty() && !state.line.stopped || status {
             events |= Events::IN | Events::RDNORM;
         }
+        events.set(Events::PRI, status);
         if state.line.has_input_room() {
             events |= Events::OUT | Events::WRNORM;
         }

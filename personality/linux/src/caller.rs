@@ -80,7 +80,9 @@ impl Caller for ThisThread<'_> {
     }
 
     fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.0.process().session().terminal.lock().clone()
+        let session = self.0.process().session();
+        crate::dev::terminal::of_session(&session)?;
+        session.terminal.lock().clone()
     }
 
     fn set_terminal(&self, terminal: Option<Arc<dyn Any + Send + Sync>>) {

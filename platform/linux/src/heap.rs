@@ -36,6 +36,12 @@ const STEP: usize = 64 << 10;
 const MOST_STEP: usize = 32 << 20;
 /// Bytes of heap beyond the sandbox's limit, for the calls that are under way while the process that filled it is ended.
 const RESERVE: usize = 64 << 20;
+/// Bytes of it for who comes first. Who wants more waits for that process' end as long as [`PATIENCE`]: many calls at once would have used
+/// all of it up before the service thread has had a turn.
+const AT_ONCE: usize = RESERVE / 4;
+const PATIENCE: Nanos = 500_000_000;
+/// Larger pieces than this have half of the reserve only: a caller that wants one can be refused, one that needs a little often cannot.
+const PIECE: usize = 1 << 20;
 
 /// Freed blocks by class, the last one freed first, each with the next one's address in it.
 struct Kept {
@@ -69,6 +75,9 @@ struct Grow {
     claimed: Span,
     kept: Kept,
     idle: Idle,
+    /// Nothing was given that may be had once a process has ended; and the caller of now has waited for that.
+    is_scarce: bool,
+    has_waited: bool,
 }
 
 /// Reports the calling thread, or the one it works for, as the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
@@ -115,7 +124,13 @@ impl OomHandler for Grow {
             return Ok(());
         }
         let beyond = accounts.firm().saturating_add(wanted).saturating_sub(accounts.memory.limit());
-        if new.size() < old.size() + least || beyond > RESERVE {
+        if beyond > AT_ONCE && least <= PIECE && !talc.oom_handler.has_waited {
+            talc.oom_handler.is_scarce = true;
+            blame();
+            return Err(());
+        }
+        let most = if least > PIECE { RESERVE / 2 } else { RESERVE };
+        if new.size() < old.size() + least || beyond > most {
             accounts.memory.refuse();
             return Err(());
         }
@@ -231,7 +246,14 @@ impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
     pub const fn new() -> Heap {
         Heap {
-            talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE, idle: Idle::NONE }).lock(),
+            talc: Talc::new(Grow {
+                claimed: Span::empty(),
+                kept: Kept::NONE,
+                idle: Idle::NONE,
+                is_scarce: false,
+                has_waited: false,
+            })
+            .lock(),
             present: AtomicUsize::new(HEAP_BASE),
         }
     }
@@ -241,15 +263,15 @@ impl Heap {
     /// # Safety
     /// As [`GlobalAlloc::alloc`].
     unsafe fn fetch(&self, layout: Layout) -> *mut u8 {
-        let block = {
-            let mut talc = self.talc.lock();
+        let given = self.ask(|talc| {
             // SAFETY: the caller's promise.
-            let Ok(block) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
+            let block = unsafe { talc.malloc(layout) }.ok()?;
             let idle = &mut talc.oom_handler.idle;
             idle.out(layout.size());
             idle.regain(block.as_ptr(), layout.size());
-            block.as_ptr()
-        };
+            Some(block)
+        });
+        let Some(block) = given.map(NonNull::as_ptr) else { return core::ptr::null_mut() };
         self.fetched(block, layout.size());
         block
     }
@@ -288,12 +310,46 @@ impl Heap {
 
     /// A block of a class, from those that are kept or by the common allocator.
     fn fetch_class(&self, class: usize) -> *mut u8 {
-        let (block, is_new) = take(&mut self.talc.lock(), class);
-        let block = block.map_or(core::ptr::null_mut(), NonNull::as_ptr);
+        let mut is_new = false;
+        let given = self.ask(|talc| {
+            let (block, new) = take(talc, class);
+            is_new = new;
+            block
+        });
+        let block = given.map_or(core::ptr::null_mut(), NonNull::as_ptr);
         if is_new {
             self.fetched(block, CLASSES[class]);
         }
         block
+    }
+
+    /// What the allocator gives, if need be when a process has ended for it.
+    #[inline]
+    fn ask(&self, mut what: impl FnMut(&mut Talc<Grow>) -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+        let is_scarce = {
+            let mut talc = self.talc.lock();
+            let given = what(&mut talc);
+            if given.is_some() {
+                return given;
+            }
+            core::mem::take(&mut talc.oom_handler.is_scarce)
+        };
+        if is_scarce { self.ask_again(what) } else { None }
+    }
+
+    #[cold]
+    fn ask_again(&self, mut what: impl FnMut(&mut Talc<Grow>) -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+        let until = HostClock.monotonic() + PATIENCE;
+        loop {
+            let is_last = !self.wait_for_room() || HostClock.monotonic() >= until;
+            let mut talc = self.talc.lock();
+            talc.oom_handler.has_waited = is_last;
+            let given = what(&mut talc);
+            talc.oom_handler.has_waited = false;
+            if given.is_some() || is_last {
+                return given;
+            }
+        }
     }
 
     /// What is left to do without the lock when the allocator has given a block.
@@ -330,17 +386,20 @@ impl Heap {
         self.fetch_class(class)
     }
 
-    /// Gives the service thread time to end the process that filled the heap, before the reserve is used up too.
+    /// Gives the service thread time to end the process that filled the heap, before the reserve is used up too. That thread itself does
+    /// not wait: false.
     #[cold]
-    fn wait_for_room(&self) {
+    fn wait_for_room(&self) -> bool {
         const MOMENT: Nanos = 2_000_000;
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let here = 0u8;
         // Thread 0 is the service thread.
-        if hosted::index_of(&raw const here as usize) != 0 {
+        let may_wait = hosted::index_of(&raw const here as usize) != 0;
+        if may_wait {
             machine::wake_service();
             spawn::park(&NOTHING, 0, Some(HostClock.monotonic() + MOMENT));
         }
+        may_wait
     }
 
     #[cold]

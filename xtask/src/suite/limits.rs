@@ -60,6 +60,8 @@ const ROWS: &[Row] = &[
     row("limits/processes", &["--pids", "20"], &["processes"], (3, PIDS), &["fork: EAGAIN", "limit met: pids (20; 1 request refused)"]),
     row("limits/ended_children", &["--pids", "20"], &["ended"], (3, PIDS), &["fork: EAGAIN", "limit met: pids (20; 1 request refused)"]),
     row("limits/heap", &["--memory", "64M"], &["heap"], (137, MEMORY), &["is killed"]),
+    row("limits/many_polls", &["--memory", "128M"], &["many_polls"], (0, MEMORY), &["still here"]),
+    row("limits/long_tables", &["--memory", "64M"], &["long_tables"], (0, MEMORY), &["still here"]),
     row("limits/attributes", &["--memory", "64M"], &["attributes", "/tmp"], (0, None), &["enough names"]),
     row("limits/echo", &["--memory", "64M"], &["echo"], (0, None), &["all typed"]),
     row("limits/record", &["--memory", "128M"], &["record"], (0, None), &["not sent"]),

@@ -1,7 +1,6 @@
 //! Terminals of a kernel: pseudoterminals, /dev/tty, the console.
 
 use alloc::sync::{Arc, Weak};
-use core::any::Any;
 
 use janua_abi::linux::signal::{SIGCONT, SIGHUP, si};
 use janua_abi::linux::{Errno, Result};
@@ -18,6 +17,7 @@ use janua_object::tty::{Controlling, GroupSignals, Terminal};
 use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
 
 use crate::boot::BootFile;
+use crate::process::Session;
 use crate::signal::{self, SigInfo};
 use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread, fs};
@@ -38,12 +38,16 @@ struct Own;
 
 impl Device for Own {
     fn open(&self, caller: &dyn Caller, _path: &Path, _minor: u32, _flags: u32) -> Result<Arc<dyn File>> {
-        controlling(caller.terminal()).ok_or(Errno::ENXIO)?.open()
+        let terminal = caller.terminal().and_then(|terminal| terminal.downcast::<Controlling>().ok());
+        terminal.ok_or(Errno::ENXIO)?.0.clone().open()
     }
 }
 
-fn controlling(terminal: Option<Arc<dyn Any + Send + Sync>>) -> Option<Arc<dyn Terminal>> {
-    Some(terminal?.downcast::<Controlling>().ok()?.0.clone())
+/// A session's controlling terminal. One that has been hung up, or that another session has taken, is it no more.
+pub fn of_session(session: &Session) -> Option<Arc<dyn Terminal>> {
+    let known = session.terminal.lock().clone();
+    let terminal = known?.downcast::<Controlling>().ok()?.0.clone();
+    (terminal.job().session() == session.id).then_some(terminal)
 }
 
 /// The terminal the first session has.
@@ -142,8 +146,7 @@ pub fn give(terminal: &Arc<dyn Terminal>, first: &Task) {
 
 /// The controlling terminal of a process.
 pub fn of(task: &Task) -> Option<Arc<dyn Terminal>> {
-    let terminal = task.session().terminal.lock().clone();
-    controlling(terminal)
+    of_session(&task.session())
 }
 
 /// The foreground group of a session's terminal.
@@ -152,9 +155,12 @@ pub fn foreground(first: &Task) -> Option<u32> {
 }
 
 /// The session's leader has ended: who is in the foreground is notified, and the terminal is free for others.
-pub fn let_go(kernel: &Kernel, terminal: Option<Arc<dyn Any + Send + Sync>>) {
-    let Some(terminal) = controlling(terminal) else { return };
-    let (_, foreground) = terminal.job().clear();
+pub fn let_go(kernel: &Kernel, session: &Session) {
+    let terminal = of_session(session);
+    let before = session.terminal.lock().take();
+    drop(before);
+    let Some(terminal) = terminal else { return };
+    let foreground = terminal.job().clear_of(session.id);
     if foreground != 0 {
         signal::send_group(kernel, foreground, SigInfo::new(SIGHUP, si::KERNEL));
         signal::send_group(kernel, foreground, SigInfo::new(SIGCONT, si::KERNEL));

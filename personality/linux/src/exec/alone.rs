@@ -62,6 +62,8 @@ pub async fn de_thread(thread: &Thread) -> Result<()> {
         if let Some(seat) = task.group.lock().threads.first() {
             tree.insert_thread(task.pid, seat);
         }
+        drop(tree);
+        crate::futex::robust::renumbered(thread, old);
     }
     task.group.lock().exec = None;
     result

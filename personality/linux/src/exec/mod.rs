@@ -393,7 +393,10 @@ fn commit(thread: &Thread, mm: &Arc<Mm>, prepared: Box<Prepared>, rights: Rights
     task::release_vfork(thread);
     // Before the files are closed: that is how a parent may notice.
     process.settings.has_execed.store(true, Ordering::Relaxed);
-    unshare_files(thread);
+    if unshare_files(thread).is_err() {
+        die(thread);
+        return None;
+    }
     alone::reset_signals(thread);
     let (Some(context), Ok(registers)) = (thread.context(), thread.registers()) else {
         die(thread);
@@ -422,21 +425,22 @@ fn die(thread: &Thread) {
     task::exit::end_group(thread, signal::send::death_status(SIGSEGV));
 }
 
-/// Closes what is to be closed; a table shared by CLONE_FILES is not touched, the program gets a copy.
-fn unshare_files(thread: &Thread) {
+/// Closes what is to be closed; a table shared by CLONE_FILES is not touched, the program gets a copy. ENOMEM.
+fn unshare_files(thread: &Thread) -> Result<()> {
     let process = thread.process();
     let mut files = thread.files();
     let leaders = core::mem::replace(&mut *process.files.write(), files.clone());
     task::put_files(thread, leaders);
     // The thread's, its process' and this one.
     if Arc::strong_count(&files) > 3 {
-        files = Arc::new(files.duplicate());
+        files = Arc::new(files.duplicate()?);
         *thread.files.write() = files.clone();
         *process.files.write() = files.clone();
     }
     for file in files.take_cloexec() {
         crate::fs::fd::closed(thread, &file);
     }
+    Ok(())
 }
 
 /// Fills the empty address space.

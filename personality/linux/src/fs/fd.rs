@@ -90,7 +90,7 @@ pub fn close_range(thread: &Thread, first: u32, last: u32, flags: CloseRangeFlag
         return Err(Errno::EINVAL);
     }
     if flags.0 & CLOSE_RANGE_UNSHARE != 0 {
-        task::own_files(thread);
+        task::own_files(thread)?;
     }
     let files = thread.files.read().clone();
     if flags.0 & CLOSE_RANGE_CLOEXEC != 0 {

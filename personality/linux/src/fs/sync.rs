@@ -1,5 +1,6 @@
 //! Writing back, and hints about use to come: fsync(2), sync(2), fadvise64(2), readahead(2) and the like.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use janua_kernel::{Errno, Result};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::pipe::PipeEnd;
-use janua_object::vfs::{FileKind, Mount};
+use janua_object::vfs::{FileKind, FileSystem};
 
 use crate::Thread;
 use crate::fs::fd;
@@ -46,10 +47,16 @@ pub async fn fdatasync(thread: &Thread, fd: Fd) -> Result<()> {
 
 /// sync(2). As on Linux, an error of one file system is not reported.
 pub async fn sync(thread: &Thread) -> Result<()> {
-    let (slow, quick): (Vec<_>, Vec<_>) = thread.kernel.vfs.mounts().into_iter().partition(|mount| mount.fs.sync_blocks());
-    let each = |mounts: Vec<Arc<Mount>>| {
-        for mount in mounts {
-            let _ = mount.fs.sync();
+    // Not the mounts, which can be unmounted meanwhile; each file system once.
+    let mut all: Vec<Arc<dyn FileSystem>> = Vec::new();
+    thread.kernel.vfs.list_mounts(|mounts| {
+        let mut seen = BTreeSet::new();
+        all.extend(mounts.iter().filter(|mount| seen.insert(Arc::as_ptr(&mount.fs).addr())).map(|mount| mount.fs.clone()));
+    });
+    let (slow, quick): (Vec<_>, Vec<_>) = all.into_iter().partition(|fs| fs.sync_blocks());
+    let each = |all: Vec<Arc<dyn FileSystem>>| {
+        for fs in all {
+            let _ = fs.sync();
         }
     };
     each(quick);

@@ -85,7 +85,7 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
                 let waiter = LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
                 table.add_lock_waiter(&mut queues, &key, addr, owner, waiter);
                 // After the announcement, so that either is seen by the other.
-                if known.futex.gone.load(Ordering::SeqCst) {
+                if known.futex.gone.load(Ordering::SeqCst) || known.tid() != owner {
                     table.take_back_lock_waiter(&mut queues, &key);
                     return Err(Errno::ESRCH);
                 }
@@ -133,11 +133,14 @@ fn release(thread: &Thread, queues: &mut Queues, key: &FutexKey, addr: usize, ma
     }
 }
 
-/// The caller ends as the owner of a lock in the kernel's record, whatever it has written to the word since: the next waiter gets it.
-pub(super) fn recorded_owner_died(thread: &Thread, key: &FutexKey, addr: usize) {
+/// Thread `tid`, the owner of a lock in the kernel's record, ends, whatever has been written to the word since: the next waiter gets it.
+pub(super) fn recorded_owner_died(thread: &Thread, tid: u32, key: &FutexKey, addr: usize) {
     super::touch(thread, addr);
     let pass = || -> Result<Option<core::task::Waker>> {
         let mut queues = thread.kernel.futexes.lock(key);
+        if FutexTable::owner(&queues, key) != Some(tid) {
+            return Ok(None);
+        }
         let Some((next, _)) = FutexTable::next_owner(&queues, key) else { return Ok(None) };
         let mut word = super::load(thread, addr)?;
         loop {
@@ -214,11 +217,14 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
     let table = &thread.kernel.futexes;
     let mut wakers = Wakers::new();
     let mut count = 0;
-    let moved = {
+    let (moved, known) = loop {
+        // Looked up before the buckets are locked; the word is judged again under the locks.
+        let seen = super::load(thread, addr[1]).map_or(0, |word| word & TID_MASK);
+        let known = if seen == 0 { None } else { thread.kernel.thread(seen) };
         super::touch(thread, addr[1]);
         let mut both = table.lock_both_if(&from, &to, || super::is(thread, addr[0], expected))?;
         let mut at = 0;
-        loop {
+        let moved = loop {
             let Some(entry) = both.from().entries.get(at).filter(|_| count <= most) else { break Ok(()) };
             if entry.key != from {
                 at += 1;
@@ -233,6 +239,17 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
                 Ok(attempt) => attempt,
                 Err(error) => break Err(error),
             };
+            // Of one that has no owner any more nobody is ever told.
+            if let Attempt::Owned(owner) = attempt
+                && count == 0
+            {
+                if owner != seen {
+                    break Err(Errno::ERESTARTNOINTR);
+                }
+                if known.as_ref().is_none_or(|known| known.futex.gone.load(Ordering::SeqCst)) {
+                    break Err(Errno::ESRCH);
+                }
+            }
             let Some(entry) = both.from().entries.remove(at) else { break Ok(()) };
             table.left(&from);
             count += 1;
@@ -247,8 +264,17 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
                     table.add_lock_waiter(both.to(), &to, addr[1], owner, waiter);
                 }
             }
+        };
+        if moved != Err(Errno::ERESTARTNOINTR) {
+            break (moved, known.map(|known| (seen, known)));
         }
     };
+    // One that has ended since it was looked up may not have seen the announcement.
+    if let Some((owner, known)) = known
+        && (known.futex.gone.load(Ordering::SeqCst) || known.tid() != owner)
+    {
+        recorded_owner_died(thread, owner, &to, addr[1]);
+    }
     // Also when it ends with an error: who has got the lock must know.
     for waker in wakers {
         waker.wake();

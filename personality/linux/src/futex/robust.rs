@@ -81,7 +81,12 @@ pub fn exit_robust_list(thread: &Thread) {
             walk::<RobustListHead, u64>(thread, head)
         };
     }
-    give_up_recorded(thread);
+    give_up_recorded(thread, thread.tid());
+}
+
+/// To be called by a thread that has just got another number, by exec: its locks have the old one.
+pub fn renumbered(thread: &Thread, old: u32) {
+    give_up_recorded(thread, old);
 }
 
 /// To be called by a thread that ends, after [`exit_robust_list`]: who wants a lock of its from now on gets ESRCH, and who came before
@@ -89,16 +94,16 @@ pub fn exit_robust_list(thread: &Thread) {
 pub fn end(thread: &Thread) {
     thread.futex.gone.store(true, Ordering::SeqCst);
     // Those who did not see that have announced themselves before.
-    give_up_recorded(thread);
+    give_up_recorded(thread, thread.tid());
 }
 
 /// Locks outside the list whose owner the kernel knows, because others wait for them.
-fn give_up_recorded(thread: &Thread) {
-    for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
+fn give_up_recorded(thread: &Thread, tid: u32) {
+    for (key, addr) in thread.kernel.futexes.owned_by(tid) {
         // A shared one may be at another address in this process than in the waiter's.
         let private = matches!(key, FutexKey::Private { .. });
         if super::key(thread, addr, private).is_ok_and(|own| own == key) {
-            pi::recorded_owner_died(thread, &key, addr);
+            pi::recorded_owner_died(thread, tid, &key, addr);
         }
     }
 }

@@ -168,7 +168,14 @@ pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<impl Layout<SigEvent>>)
         }
         _ => return Err(Errno::EINVAL),
     };
-    queue(thread, fd)?.1.register(pid, thread.process().program(), notify)
+    let queue = queue(thread, fd)?.1;
+    // One that has ended while somebody looked at its descriptors has closed them without a word.
+    if let Some(before) =
+        queue.registered().filter(|before| thread.kernel.process(*before).is_none_or(|task| task.ended().is_some()))
+    {
+        queue.unregister(before);
+    }
+    queue.register(pid, thread.process().program(), notify)
 }
 
 /// mq_timedreceive(2): the bytes of the message.

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 
 use janua_kernel::table::Fd;
 use janua_kernel::thread::work;
-use janua_kernel::wait::Cut;
+use janua_kernel::wait::{Cut, PollTable};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::fdtable::FdTable;
 use janua_object::file::flags;
@@ -35,30 +35,77 @@ pub struct Watched {
 /// So many need no allocation.
 pub type WatchList = SmallVec<[Watched; 8]>;
 
-/// Waits until one of the files is ready; `ready` of each is set. Returns how many are.
-pub async fn wait(thread: &Thread, list: &mut [Watched], deadline: Option<Nanos>) -> Result<usize, Cut> {
-    thread
-        .wait_polling(deadline, move |mut table| {
-            let mut count = 0;
-            for watched in list.iter_mut() {
-                let Some(file) = &watched.file else { continue };
-                if let Some(table) = &mut table {
-                    table.set_mask(watched.wanted);
-                }
-                watched.ready = file.poll(&thread.caller(), table.as_deref_mut()).bits() & watched.wanted;
-                if watched.ready != 0 && table.is_some() {
-                    // What is reported once is reported to who asks, not to who registers.
-                    watched.ready = file.poll(&thread.caller(), None).bits() & watched.wanted;
-                }
-                if watched.ready != 0 {
-                    count += 1;
-                    // Nobody is going to wait: the rest need only be asked.
-                    table = None;
-                }
+/// Lists up to this length are had in any case, and in longer ones so many files are looked at between two looks at what else there is.
+const PART: usize = 64;
+
+/// The error where the kernel has no memory for so many files.
+#[cold]
+fn refused(thread: &Thread) -> Errno {
+    thread.machine().accounts().memory.refuse();
+    Errno::ENOMEM
+}
+
+/// Bytes of a list that is one of few.
+const LARGE: usize = 64 << 10;
+
+/// An empty list with room for `len`. What is as long as a program likes is had as long as the kernel keeps to its limit. ENOMEM.
+pub fn list_of<A: smallvec::Array>(thread: &Thread, len: usize) -> Result<SmallVec<A>> {
+    let mut list = SmallVec::new();
+    if len > list.inline_size() {
+        let bytes = len.saturating_mul(size_of::<A::Item>());
+        let accounts = thread.machine().accounts();
+        if len > PART && (accounts.is_tight() || bytes > LARGE && !accounts.has_firm(bytes)) {
+            return Err(refused(thread));
+        }
+        list.try_reserve_exact(len).map_err(|_| refused(thread))?;
+    }
+    Ok(list)
+}
+
+/// Waits until one of the files is ready; `ready` of each is set. Returns how many are. ENOMEM when the kernel has no memory for so many.
+pub async fn wait(thread: &Thread, list: &mut [Watched], deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
+    let waited = thread.wait_polling(deadline, move |table| look(thread, list, table)).await;
+    match waited {
+        Ok(counted) => counted.map(Ok),
+        Err(cut) => Ok(Err(cut)),
+    }
+}
+
+/// One look at all files, which registers with them where there is a table; `None` if none is ready.
+fn look(thread: &Thread, list: &mut [Watched], mut table: Option<&mut PollTable>) -> Option<Result<usize>> {
+    let mut count = 0;
+    let is_long = list.len() > PART;
+    if let Some(table) = table.as_mut().filter(|_| is_long) {
+        table.may_refuse();
+    }
+    for (at, watched) in list.iter_mut().enumerate() {
+        if at % PART == PART - 1 {
+            // Who is to end takes no more of the kernel's memory for its registrations, and nobody does beyond the limit.
+            if thread.work() & work::KILL != 0 {
+                return None;
             }
-            (count > 0).then_some(count)
-        })
-        .await
+            if is_long && table.is_some() && thread.machine().accounts().is_tight() {
+                return Some(Err(refused(thread)));
+            }
+        }
+        let Some(file) = &watched.file else { continue };
+        if let Some(table) = &mut table {
+            table.set_mask(watched.wanted);
+        }
+        watched.ready = file.poll(&thread.caller(), table.as_deref_mut()).bits() & watched.wanted;
+        if watched.ready != 0 && table.is_some() {
+            // What is reported once is reported to who asks, not to who registers.
+            watched.ready = file.poll(&thread.caller(), None).bits() & watched.wanted;
+        }
+        if watched.ready != 0 {
+            count += 1;
+            // Nobody is going to wait: the rest need only be asked.
+            table = None;
+        } else if table.as_ref().is_some_and(|table| table.is_refused()) {
+            return Some(Err(refused(thread)));
+        }
+    }
+    (count > 0).then_some(Ok(count))
 }
 
 /// The file behind a descriptor, unless it was opened for its path alone. EBADF.

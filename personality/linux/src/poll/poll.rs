@@ -9,7 +9,7 @@ use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::Events;
 use janua_port::Nanos;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
 use super::{ALWAYS, WatchList, Watched};
@@ -66,9 +66,10 @@ async fn wait(thread: &Thread, fds: UserPtr<PollFd>, count: u32, deadline: Optio
         return Err(Errno::EINVAL);
     }
     let mem = thread.user();
-    let mut asked: SmallVec<[PollFd; 8]> = smallvec![PollFd::default(); count as usize];
+    let mut asked: SmallVec<[PollFd; 8]> = super::list_of(thread, count as usize)?;
+    asked.resize(count as usize, PollFd::default());
     mem.copy_in(asked.as_mut_slice().as_mut_bytes(), fds.addr()).map_err(|_| Errno::EFAULT)?;
-    let mut list = WatchList::with_capacity(asked.len());
+    let mut list: WatchList = super::list_of(thread, asked.len())?;
     let mut bad = 0;
     {
         let files = thread.files.read();
@@ -88,7 +89,7 @@ async fn wait(thread: &Thread, fds: UserPtr<PollFd>, count: u32, deadline: Optio
         }
     }
     // A bad descriptor is a result of its own: look once.
-    let result = match super::wait(thread, &mut list, if bad > 0 { Some(0) } else { deadline }).await {
+    let result = match super::wait(thread, &mut list, if bad > 0 { Some(0) } else { deadline }).await? {
         Ok(ready) => Ok(ready + bad),
         Err(_) if bad > 0 => Ok(bad),
         Err(cut) => Err(cut),

@@ -9,7 +9,7 @@ use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::Events;
 use janua_port::Nanos;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
 use super::{WatchList, Watched};
@@ -94,24 +94,33 @@ async fn wait<W>(thread: &Thread, count: i32, sets: Sets<W>, deadline: Option<Na
     // Whole words of the program's own are read and written, and nothing behind them.
     let bytes = count.div_ceil(8 * size_of::<W>()) * size_of::<W>();
     let mem = thread.user();
-    let mut asked: [Set; 3] = [smallvec![0; words], smallvec![0; words], smallvec![0; words]];
+    let set = || -> Result<Set> {
+        let mut set: Set = super::list_of(thread, words)?;
+        set.resize(words, 0);
+        Ok(set)
+    };
+    let mut asked = [set()?, set()?, set()?];
     for (set, at) in asked.iter_mut().zip(sets) {
         if !at.is_null() {
             mem.copy_in(&mut set.as_mut_slice().as_mut_bytes()[..bytes], at.addr()).map_err(|_| Errno::EFAULT)?;
         }
     }
-    let mut list = WatchList::new();
-    let mut numbers: SmallVec<[u32; 8]> = SmallVec::new();
-    for fd in 0..count {
+    let wanted_of = |asked: &[Set; 3], fd: usize| {
         let (word, bit) = (fd / 64, 1u64 << (fd % 64));
-        let wanted = (0..3).filter(|&set| asked[set][word] & bit != 0).fold(0, |wanted, set| wanted | WANTED[set]);
+        (0..3).filter(|&set| asked[set][word] & bit != 0).fold(0, |wanted, set| wanted | WANTED[set])
+    };
+    let most = (0..words).map(|at| (asked[0][at] | asked[1][at] | asked[2][at]).count_ones() as usize).sum();
+    let mut list: WatchList = super::list_of(thread, most)?;
+    let mut numbers: SmallVec<[u32; 8]> = super::list_of(thread, most)?;
+    for fd in 0..count {
+        let wanted = wanted_of(&asked, fd);
         if wanted != 0 {
             list.push(Watched { file: Some(super::file(&files, Fd(fd as i32))?), wanted, ready: 0 });
             numbers.push(fd as u32);
         }
     }
     drop(files);
-    let result = super::wait(thread, &mut list, deadline).await;
+    let result = super::wait(thread, &mut list, deadline).await?;
     if result == Err(Cut::Interrupted) {
         return Ok(Err(Cut::Interrupted));
     }

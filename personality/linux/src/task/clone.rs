@@ -315,6 +315,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     let mut still = None;
     let mut memory = Memory::of_child(thread, &mm, kind)?;
     // What is not kept goes when the tree is not locked any more: with a table of descriptors go files, whose ends are announced to processes.
+    let files = files_for_child(thread, request)?;
     let (task, seat);
     {
         let mut tree = kernel.tree.lock();
@@ -326,10 +327,10 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
             SpawnKind::Thread => thread.task.clone(),
             _ => Arc::new(Task {
                 kernel: kernel.clone(),
-                ext: new_process(thread, request, tid, memory.take(&mm, &mut still, thread)),
+                ext: new_process(thread, request, tid, memory.take(&mm, &mut still, thread), files.clone()),
             }),
         };
-        seat = new_thread(thread, request, &task, tid, user_count);
+        seat = new_thread(thread, request, &task, (tid, files), user_count);
         {
             let mut group = task.group.lock();
             if !matches!(group.state, State::Running) || group.exec.is_some() {
@@ -449,7 +450,7 @@ fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
     }
 }
 
-fn new_process(thread: &Thread, request: &Request, pid: u32, mm: Arc<Mm>) -> Process {
+fn new_process(thread: &Thread, request: &Request, pid: u32, mm: Arc<Mm>, files: Arc<FdTable>) -> Process {
     let has = |flag: u64| request.flags & flag != 0;
     let parent = thread.process();
     let fs = fs_for_child(thread, request);
@@ -459,7 +460,7 @@ fn new_process(thread: &Thread, request: &Request, pid: u32, mm: Arc<Mm>) -> Pro
         () => Arc::new(parent.actions().duplicate()),
     };
     let mut child = Process::new(pid, fs, thread.machine().clock().monotonic());
-    child.files = RwLock::new(files_for_child(thread, request));
+    child.files = RwLock::new(files);
     child.actions = RwLock::new(actions);
     child.mm = RwLock::new(Some(mm));
     child.limits = parent.limits.duplicate();
@@ -495,17 +496,20 @@ fn fs_for_child(thread: &Thread, request: &Request) -> Arc<FsContext> {
     if request.flags & clone::FS != 0 { thread.fs() } else { Arc::new(copy_fs(&thread.fs())) }
 }
 
-fn files_for_child(thread: &Thread, request: &Request) -> Arc<FdTable> {
+fn files_for_child(thread: &Thread, request: &Request) -> Result<Arc<FdTable>> {
     let files = thread.files();
-    if request.flags & clone::FILES != 0 { files } else { Arc::new(files.duplicate()) }
+    Ok(if request.flags & clone::FILES != 0 { files } else { Arc::new(files.duplicate()?) })
 }
 
-fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, user: Arc<crate::user::UserCount>) -> Arc<Seat> {
+fn new_thread(
+    thread: &Thread,
+    request: &Request,
+    task: &Arc<Task>,
+    (tid, files): (u32, Arc<FdTable>),
+    user: Arc<crate::user::UserCount>,
+) -> Arc<Seat> {
     let has = |flag: u64| request.flags & flag != 0;
-    let (fs, files) = match has(clone::THREAD) {
-        true => (fs_for_child(thread, request), files_for_child(thread, request)),
-        false => (task.fs(), task.files()),
-    };
+    let fs = if has(clone::THREAD) { fs_for_child(thread, request) } else { task.fs() };
     let state = ThreadState::new(tid, thread.cred(), fs, files, user);
     state.signals.store_blocked(thread.signals.saved.lock().unwrap_or(thread.signals.blocked()));
     if !has(clone::VM) || has(clone::VFORK) {

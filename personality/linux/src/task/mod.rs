@@ -71,26 +71,27 @@ pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
         }
     }
     if has(clone_flags::FILES) {
-        own_files(thread);
+        own_files(thread)?;
     }
     Ok(())
 }
 
-/// Makes a thread's descriptors its own; the descriptions stay shared.
-pub fn own_files(thread: &Thread) {
+/// Makes a thread's descriptors its own; the descriptions stay shared. ENOMEM.
+pub fn own_files(thread: &Thread) -> Result<()> {
     let process = thread.process();
     let before = thread.files();
     let of_process = Arc::ptr_eq(&before, &process.files.read());
     // The thread's, this one, and its process': nobody shares them.
     if Arc::strong_count(&before) == 2 + usize::from(of_process) {
-        return;
+        return Ok(());
     }
-    let copy = Arc::new(before.duplicate());
+    let copy = Arc::new(before.duplicate()?);
     *thread.files.write() = copy.clone();
     if thread.tid() == process.pid {
         *process.files.write() = copy;
     }
     exit::leave_table(thread, before);
+    Ok(())
 }
 
 /// Gives up a descriptor table that the thread does not use any more: the last user flushes what is in it.

@@ -10,8 +10,7 @@ use crate::{Kernel, Task, Thread};
 
 /// A session leader ends: the session loses its terminal.
 pub fn leader_ends(kernel: &Kernel, task: &Arc<Task>) {
-    let terminal = task.session().terminal.lock().take();
-    crate::dev::terminal::let_go(kernel, terminal);
+    crate::dev::terminal::let_go(kernel, &task.session());
 }
 
 /// The process `pid` names, by its own number or that of a thread, 0 being the caller's own.
