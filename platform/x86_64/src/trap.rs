@@ -15,7 +15,7 @@ use crate::entry::{self, FIRST_INTERRUPT, PAGE_FAULT};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, unprotected, vdso};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, tiles, unprotected, vdso};
 
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
@@ -76,6 +76,12 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
         }
         apic::DISK => {
             disk::on_interrupt();
+            apic::end();
+            sched::preempt();
+            Flow::Resume
+        }
+        apic::TILE => {
+            tiles::on_interrupt();
             apic::end();
             sched::preempt();
             Flow::Resume
@@ -206,6 +212,10 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
         }
         apic::DISK => {
             disk::on_interrupt();
+            apic::end();
+        }
+        apic::TILE => {
+            tiles::on_interrupt();
             apic::end();
         }
         apic::FORGET => {
