@@ -21,7 +21,10 @@ pub fn booted(boot: &Boot) -> Result<Option<BootTiles>, Refusal> {
     }
     if boot.tiles == 1 {
         if boot.cores.is_some() || !boot.on.is_empty() || boot.messages.is_some() {
-            return refuse("--cores, --on and --messages are for tiles, and there is one", "add --tiles N; --smp N gives the machine processors");
+            return refuse(
+                "--cores, --on and --messages are for tiles, and there is one",
+                "add --tiles N; --smp N gives the machine processors",
+            );
         }
         return Ok(None);
     }
@@ -39,7 +42,10 @@ pub fn booted(boot: &Boot) -> Result<Option<BootTiles>, Refusal> {
     let cores = boot.cores.or(divided).unwrap_or(1);
     if count * cores > PROCESSORS || boot.smp.is_some_and(|smp| smp != count * cores) {
         return refuse(
-            format!("{count} tiles of {cores} processors: these are {}, at most {PROCESSORS}, and as many as --smp has", count * cores),
+            format!(
+                "{count} tiles of {cores} processors: these are {}, at most {PROCESSORS}, and as many as --smp has",
+                count * cores
+            ),
             "leave --smp out, and give --tiles and --cores",
         );
     }

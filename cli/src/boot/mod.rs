@@ -69,7 +69,8 @@ pub fn boot(options: &BootOptions) -> ExitCode {
 
 /// What each kernel is given about its program with files, by tile. An error has the exit code.
 fn encoded(options: &BootOptions) -> Result<Vec<Vec<u8>>, (u8, String)> {
-    let others = options.tiles.iter().flat_map(|tiles| &tiles.programs).map(|program| other_config(options, program.as_deref()));
+    let others =
+        options.tiles.iter().flat_map(|tiles| &tiles.programs).map(|program| other_config(options, program.as_deref()));
     std::iter::once(config(options)).chain(others).map(|config| encoded_one(options, config)).collect()
 }
 

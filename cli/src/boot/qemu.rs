@@ -99,7 +99,15 @@ fn command_line(options: &BootOptions) -> String {
     let slice = options.slice.map(|slice| format!("{}{slice}", Slicing::WORD));
     let tiles = options.tiles.as_ref().map(|tiles| format!("tiles={} cores={}", tiles.kernels.count, tiles.kernels.cores));
     let messages = options.tiles.as_ref().and_then(|tiles| tiles.messages).map(|number| format!("messages={number}"));
-    isolation.into_iter().chain(vsyscall).chain(tiles.as_deref()).chain(messages.as_deref()).chain(protection).chain(slice.as_deref()).collect::<Vec<_>>().join(" ")
+    isolation
+        .into_iter()
+        .chain(vsyscall)
+        .chain(tiles.as_deref())
+        .chain(messages.as_deref())
+        .chain(protection)
+        .chain(slice.as_deref())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The exit code in a line of the kernel's.

@@ -14,8 +14,8 @@ use janua_personality_linux::outside::start_wanted;
 use janua_personality_linux::start::{Interface, start_with};
 use janua_personality_outside::pal::Config;
 use janua_personality_outside::pal::manifest::Manifest;
-use janua_port::{Machine, Tiles};
 use janua_port::outside::over;
+use janua_port::{Machine, Tiles};
 
 use crate::state::{Rules, State, System, random};
 use crate::table::ROWS;

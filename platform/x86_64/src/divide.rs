@@ -61,7 +61,9 @@ impl Places {
 fn number(command_line: &[u8], name: &[u8]) -> Option<u32> {
     let word = command_line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(name))?;
     let number = core::str::from_utf8(word).ok().and_then(|word| word.parse().ok());
-    let Some(number) = number else { report::stop(format_args!("the command line: what follows {:?} is no number", name.escape_ascii())) };
+    let Some(number) = number else {
+        report::stop(format_args!("the command line: what follows {:?} is no number", name.escape_ascii()))
+    };
     Some(number)
 }
 
@@ -77,7 +79,10 @@ pub fn divide(loaded: &Loaded, ids: &[u32]) -> Range {
     let cores = number(line, b"cores=").unwrap_or(1) as usize;
     let fits = count <= TILES_MOST && (1..=MOST).contains(&cores) && line.len() <= LINE_MOST;
     if !fits || ids.len() < count as usize * cores {
-        report::stop(format_args!("{count} tiles of {cores} cores: there are at most {TILES_MOST} tiles, and {} cores here", ids.len()));
+        report::stop(format_args!(
+            "{count} tiles of {cores} cores: there are at most {TILES_MOST} tiles, and {} cores here",
+            ids.len()
+        ));
     }
     let (pieces, _) = frames::pieces(loaded, (0, 0));
     let low = pieces.into_iter().filter(|(_, end)| *end <= REACH);

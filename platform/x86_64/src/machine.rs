@@ -26,8 +26,8 @@ use crate::space::{self, BareSpace};
 use crate::thread::{self, Thread};
 use crate::user;
 use crate::{
-    apic, clock, core as cores, cpu, disk, divide, fpu, guard, isolation, measure, oom, promise, random, report, sched, serial, shoot, smp,
-    tables, tiles, trap, unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, divide, fpu, guard, isolation, measure, oom, promise, random, report, sched, serial,
+    shoot, smp, tables, tiles, trap, unprotected, vdso,
 };
 
 /// The bare machine; there is one.

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use janua_arch::x86_64::cpu::rdtsc;
 use janua_port::{Frame, Nanos};
 
-use crate::core::{self as cores, Core};
 use crate::boot::OtherPage;
+use crate::core::{self as cores, Core};
 use crate::{apic, clock, cpu, fpu, report, sched, shoot, tables, thread, tiles};
 
 /// How long a core may take to come. Emulated ones wait for the host's.

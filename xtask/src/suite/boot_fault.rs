@@ -64,7 +64,8 @@ fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, g
     const SCRIPT: &str = "(while :; do kill -0 $$; done) & while :; do kill -0 $$; done";
     let janua = build::janua().display().to_string();
     let command = [&janua, "boot", "--smp", "2", "--", "/bin/sh", "-c", SCRIPT].map(String::from).to_vec();
-    let running = Run { command, dir, env: environment(image, &tools), limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
+    let running =
+        Run { command, dir, env: environment(image, &tools), limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
     let spoiled = spoil(&socket, core, register);
     let outcome = running.wait()?;
     spoiled?;
@@ -87,6 +88,27 @@ pub(super) fn spoil(socket: &Path, core: usize, register: usize) -> Result<(), S
             Ok(code) if code == wanted && wanted == USER_CODE => wanted = KERNEL_CODE,
             Ok(code) if code == wanted => return Ok(()),
             Ok(code) => last = format!("core {core} was not found with code segment {wanted:#x}, but with {code:#x}"),
+            Err(error) => last = format!("{}: {error}", socket.display()),
+        }
+    }
+    Err(last)
+}
+
+/// Waits until each core can reach the kernel's addresses that it is to reach, and no others.
+pub(super) fn reaches(socket: &Path, wanted: &[(usize, u64, bool)]) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(LIMIT / 2);
+    let mut last = "no debugger could be connected".to_string();
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+        let found = Debugger::connect(socket).and_then(|mut debugger| {
+            let found: io::Result<Vec<bool>> =
+                wanted.iter().map(|(core, address, _)| debugger.reaches(*core, *address)).collect();
+            debugger.expect_ok("D")?;
+            found
+        });
+        match found {
+            Ok(found) if found.iter().eq(wanted.iter().map(|(.., reached)| reached)) => return Ok(()),
+            Ok(found) => last = format!("of {wanted:x?} there is {found:?}"),
             Err(error) => last = format!("{}: {error}", socket.display()),
         }
     }
@@ -150,6 +172,12 @@ impl Debugger {
             answer if answer == "OK" => Ok(()),
             answer => Err(io::Error::other(format!("{packet}: {answer}"))),
         }
+    }
+
+    /// Whether the page tables that a core uses map an address.
+    fn reaches(&mut self, core: usize, address: u64) -> io::Result<bool> {
+        self.expect_ok(&format!("Hg{:x}", core + 1))?;
+        Ok(!self.ask(&format!("m{address:x},8"))?.starts_with('E'))
     }
 
     /// A core's code segment. If it is `wanted` and the kernel's, spoils the register. Lets the machine go on.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::boot::LIMIT;
-use super::boot_fault::{RIP, debugged, environment, spoil};
+use super::boot_fault::{RIP, debugged, environment, reaches, spoil};
 use crate::build;
 use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
@@ -23,6 +23,7 @@ const TESTS: &[(&str, Test)] = &[
     ("boot/tiles/memory-is-its-own", memory),
     ("boot/tiles/most", most),
     ("boot/tiles/pal", pal),
+    ("boot/tiles/apart", apart),
     ("boot/tiles/fault", fault),
     ("boot/tiles/fault-of-all-others", fault_of_all_others),
     ("boot/tiles/fault-of-the-first", fault_of_the_first),
@@ -54,7 +55,12 @@ fn expect(outcome: &Outcome, lines: &[&str], code: i32) -> Result<(), String> {
     if found == lines && outcome.code == code {
         return Ok(());
     }
-    Err(format!("exit code {} instead of {code}, and instead of\n{}\nit wrote:\n{}", outcome.code, lines.join("\n"), found.join("\n")))
+    Err(format!(
+        "exit code {} instead of {code}, and instead of\n{}\nit wrote:\n{}",
+        outcome.code,
+        lines.join("\n"),
+        found.join("\n")
+    ))
 }
 
 /// The first tile's program, one on another, and what the monitors know in the end.
@@ -64,7 +70,8 @@ fn run_beside(image: &Path, dir: &Path) -> Result<(), String> {
     let both = boot(image, dir, "--tiles 2 --cores 1 --on '1 echo one' -- echo zero")?;
     expect(&both, &["one", "zero"], 0)?;
     let report = boot(image, dir, "--tiles 3 --cores 1 --stats -- sleep 1")?;
-    let is_there = |line: &String| line.ends_with(" said") && [1, 2].iter().any(|tile| line.starts_with(&format!("tile {tile}: there, ")));
+    let is_there =
+        |line: &String| line.ends_with(" said") && [1, 2].iter().any(|tile| line.starts_with(&format!("tile {tile}: there, ")));
     let there = sorted(&report.output).iter().filter(|line| is_there(line)).count();
     // Nobody hears another's answers without messages both ways.
     let silent = String::from_utf8_lossy(&report.output).contains(": there, 0 messages heard");
@@ -119,7 +126,11 @@ fn lines(image: &Path, dir: &Path) -> Result<(), String> {
     let found = sorted(&outcome.output);
     let count = |line: &str| found.iter().filter(|found| *found == line).count();
     let [a, b] = [long.replace('b', "a"), long].map(|line| count(&line));
-    if a == most && b == most && found.len() == 2 * most { Ok(()) } else { Err(format!("{a} and {b} of {most} lines are whole, of {}", found.len())) }
+    if a == most && b == most && found.len() == 2 * most {
+        Ok(())
+    } else {
+        Err(format!("{a} and {b} of {most} lines are whole, of {}", found.len()))
+    }
 }
 
 /// A program that ends with an error on another tile is reported; the machine's exit code is that of the first tile's.
@@ -134,7 +145,11 @@ fn memory(image: &Path, dir: &Path) -> Result<(), String> {
     const USED: &str = "1 dd if=/dev/zero of=/all bs=1M count=1000";
     let words = "--memory 512 --tiles 2";
     let free = "awk \"/MemTotal/ { print (\\$2 < 300000), (\\$2 > 150000) }\" /proc/meminfo";
-    let outcome = boot(image, dir, &format!("{words} --on '{USED}' -- sh -c '{free}; dd if=/dev/zero of=/some bs=1M count=100 2>/dev/null; wc -c </some'"))?;
+    let outcome = boot(
+        image,
+        dir,
+        &format!("{words} --on '{USED}' -- sh -c '{free}; dd if=/dev/zero of=/some bs=1M count=100 2>/dev/null; wc -c </some'"),
+    )?;
     let found = sorted(&outcome.output);
     let full = found.iter().any(|line| line.contains("No space left") || line.contains("out of memory"));
     if outcome.code == 0 && full && found.contains(&"1 1".to_string()) && found.contains(&"104857600".to_string()) {
@@ -154,15 +169,24 @@ fn pal(image: &Path, dir: &Path) -> Result<(), String> {
     let alone = boot(image, dir, "--personality pal -- hello")?;
     let tiles = boot(image, dir, "--personality pal --tiles 2 --cores 1 -- hello")?;
     if alone != tiles || alone.code != 0 || alone.output.is_empty() {
-        return Err(format!("{}\nand on two tiles\n{}", String::from_utf8_lossy(&alone.output), String::from_utf8_lossy(&tiles.output)));
+        return Err(format!(
+            "{}\nand on two tiles\n{}",
+            String::from_utf8_lossy(&alone.output),
+            String::from_utf8_lossy(&tiles.output)
+        ));
     }
     let both = boot(image, dir, "--personality pal --tiles 2 --cores 1 --on '1 hello' -- hello")?;
     let twice = sorted(&[&alone.output[..], &alone.output].concat());
     if sorted(&both.output) == twice { Ok(()) } else { Err(String::from_utf8_lossy(&both.output).into_owned()) }
 }
 
-/// Boots a machine whose first tile reads a line, spoils a register of some cores in turn, each the one of a tile, while they are in the kernel, and then lets the first go on.
+/// Boots a machine whose first tile reads a line, spoils a register of some cores in turn, while they are in the kernel, and then lets the first go on.
 fn spoiled(image: &Path, dir: &Path, words: &str, cores: &[usize]) -> Result<Outcome, String> {
+    meanwhile(image, dir, words, |socket| cores.iter().try_for_each(|core| spoil(socket, *core, RIP)))
+}
+
+/// Boots a machine whose first tile reads a line, which comes when something has been done by a debugger's socket.
+fn meanwhile(image: &Path, dir: &Path, words: &str, act: impl FnOnce(&Path) -> Result<(), String>) -> Result<Outcome, String> {
     let (tools, socket) = debugged(dir)?;
     let fifo = dir.join("line");
     let _ = fs::remove_file(&fifo);
@@ -172,18 +196,31 @@ fn spoiled(image: &Path, dir: &Path, words: &str, cores: &[usize]) -> Result<Out
     }
     let line = format!("exec {} boot {words} <{}", build::janua().display(), fifo.display());
     let command = ["/bin/sh", "-c", &line].map(String::from).to_vec();
-    let running = Run { command, dir, env: environment(image, &tools), limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
+    let running =
+        Run { command, dir, env: environment(image, &tools), limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
     // Both ways, so that neither this nor the shell waits for the other to open it.
     let opened = fs::File::options().read(true).write(true).open(&fifo);
-    let spoiled = cores.iter().try_for_each(|core| spoil(&socket, *core, RIP));
+    let done = act(&socket);
     let written = opened.and_then(|mut line| {
         line.write_all(b"go\n")?;
         Ok(line)
     });
     let outcome = running.wait()?;
-    spoiled?;
+    done?;
     written.map_err(|error| format!("{}: {error}", fifo.display()))?;
     Ok(outcome)
+}
+
+/// Of the memory that all have mapped on a machine with one kernel each tile has its own share and no other's: the second half of the machine is the second tile's.
+fn apart(image: &Path, dir: &Path) -> Result<(), String> {
+    // Where physical memory is mapped (`platform/x86_64/src/boot.rs:DIRECT`).
+    const DIRECT: u64 = 0xffff_8000_0000_0000;
+    let [first, second] = [100, 400].map(|mebibytes: u64| DIRECT + (mebibytes << 20));
+    let wanted = [(0, first, true), (0, second, false), (1, first, false), (1, second, true)];
+    let outcome = meanwhile(image, dir, &format!("--memory 512 --kpti off --tiles 2 --cores 1 -- {GOES_ON}"), |socket| {
+        reaches(socket, &wanted)
+    })?;
+    has(&outcome, 4, &["go on\n1000\n"])
 }
 
 /// A program that is in the kernel and out of it by turns.
@@ -201,7 +238,8 @@ fn has(outcome: &Outcome, code: i32, wanted: &[&str]) -> Result<(), String> {
 
 /// A tile whose kernel fails is reported, with its core's frame, and the others go on.
 fn fault(image: &Path, dir: &Path) -> Result<(), String> {
-    let outcome = spoiled(image, dir, &format!("--tiles 3 --cores 1 --on '1 {BUSY}' --on '2 seq 3' --stats -- {GOES_ON}"), &[1])?;
+    let outcome =
+        spoiled(image, dir, &format!("--tiles 3 --cores 1 --on '1 {BUSY}' --on '2 seq 3' --stats -- {GOES_ON}"), &[1])?;
     let fault = "janua: tile 1 has ended: kernel fault: core 0 vector 14 ";
     has(&outcome, 4, &[fault, "address 0xffffffffffff0000\njanua: rax ", "\ngo on\n1000\n", "\ntile 1: ended, "])
 }
