@@ -95,7 +95,7 @@ extern "C" fn janua_start() -> ! {
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
     machine.begun(!kernel.config.idle);
-    machine.serve(move || linux::serve(&kernel, 0, tiles::news()))
+    machine.serve(move || linux::serve(&kernel, 0, tiles::requests()))
 }
 
 /// Goes on with the personality `pal`, which is that of `linux` with other calls.
@@ -108,7 +108,7 @@ fn picoprocesses(machine: &'static BareMachine, config: &[u8]) -> ! {
     machine.begun(!kernel.config.idle);
     machine.serve(move || {
         serve(&kernel, &system);
-        linux::serve(&kernel, 0, tiles::news())
+        linux::serve(&kernel, 0, tiles::requests())
     })
 }
 

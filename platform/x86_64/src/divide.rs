@@ -88,7 +88,7 @@ pub fn divide(loaded: &Loaded, ids: &[u32]) -> Range {
     let low = pieces.into_iter().filter(|(_, end)| *end <= REACH);
     let piece = low.max_by_key(|(start, end)| end - start).unwrap_or_default();
     let shared = PAGE + tiles::pairs_of(count) * size_of::<Pair>();
-    let size = (piece.1 - piece.0) / count as usize & !(LARGE_PAGE - 1);
+    let size = ((piece.1 - piece.0) / count as usize) & !(LARGE_PAGE - 1);
     let end = piece.1 & !(LARGE_PAGE - 1);
     let tree = loaded.initrd().unwrap_or((0, 0));
     let needed = Places::of(0).tree + 2 * (tree.1 - tree.0) + SPARE;

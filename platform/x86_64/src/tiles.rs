@@ -318,7 +318,7 @@ impl fmt::Display for Why<'_> {
 
 /// The tiles of which it has been reported that they have ended, a bit each; and those of which the kernel has not been notified.
 static KNOWN: AtomicU32 = AtomicU32::new(0);
-static NEWS: AtomicU32 = AtomicU32::new(0);
+static UNREPORTED: AtomicU32 = AtomicU32::new(0);
 /// Changes when a tile has ended.
 static ENDINGS: AtomicU32 = AtomicU32::new(0);
 
@@ -347,7 +347,7 @@ fn look() {
         return;
     }
     others().filter(|peer| new & 1 << peer != 0).for_each(report_end);
-    NEWS.fetch_or(new, Ordering::AcqRel);
+    UNREPORTED.fetch_or(new, Ordering::AcqRel);
     ENDINGS.fetch_add(1, Ordering::SeqCst);
     sched::unpark(&ENDINGS, 1);
     machine::wake_service();
@@ -365,10 +365,10 @@ fn report_end(peer: u32) {
 }
 
 /// What the kernel is to be notified of: tiles that have ended.
-pub fn news() -> Vec<Asked> {
-    let news = NEWS.swap(0, Ordering::AcqRel);
-    let ended = (0..TILES_MOST).filter(|tile| news & 1 << tile != 0);
-    ended.map(|tile| Asked { request: Request::TileEnded { tile }, handed: Vec::new() }).collect()
+pub fn requests() -> Vec<Asked> {
+    let ended = UNREPORTED.swap(0, Ordering::AcqRel);
+    let tiles = (0..TILES_MOST).filter(|tile| ended & 1 << tile != 0);
+    tiles.map(|tile| Asked { request: Request::TileEnded { tile }, handed: Vec::new() }).collect()
 }
 
 /// Whose words a tile has the first one write.
