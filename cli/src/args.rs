@@ -604,8 +604,7 @@ mod tests {
         }
         assert!(boot(&["--platform", "leon3", "--slice", "1ms", "x"]).unwrap_err().contains("--slice"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
-        for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]]
-        {
+        for invasive in [["--library", "vanilla"], ["--gate", "int"], ["--answers", "off"]] {
             assert!(boot(&[&invasive[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
         }
         let invasive = |args: &[&str]| boot(&[&["--personality", "invasive"], args, &["x"]].concat());
