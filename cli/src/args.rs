@@ -605,8 +605,7 @@ mod tests {
         }
         assert!(boot(&["--platform", "leon3", "--slice", "1ms", "x"]).unwrap_err().contains("--slice"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
-        for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]]
-        {
+        for invasive in [["--library", "vanilla"], ["--gate", "int"], ["--answers", "off"]] {
             assert!(boot(&[&invasive[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
         }
         let invasive = |args: &[&str]| boot(&[&["--personality", "invasive"], args, &["x"]].concat());
@@ -671,7 +670,7 @@ mod tests {
         assert_eq!((options.smp, options.cwd, options.program), (4, Some("/tmp".into()), "hello".into()));
         assert!(pal(&["x"]).unwrap().pal.is_some() && boot(&["x"]).unwrap().pal.is_none());
         assert!(boot(&["--manifest", "a.manifest", "--", "x"]).unwrap_err().contains("for the personality `pal`"));
-        for wrong in [["--tiles", "2"], ["--cores", "2"], ["--gate", "int"], ["--library", "vanilla"], ["--answers", "off"]] {
+        for wrong in [["--gate", "int"], ["--library", "vanilla"], ["--answers", "off"]] {
             assert!(pal(&[&wrong[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"), "{wrong:?}");
         }
         assert!(pal(&["--syscall-cores", "1", "x"]).unwrap_err().contains("--syscall-cores"));

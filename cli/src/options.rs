@@ -175,6 +175,16 @@ pub struct Tiles {
     pub cores: u32,
 }
 
+/// The kernels of a bare machine, side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootTiles {
+    pub kernels: Tiles,
+    /// The programs of all but the first, by tile: each with its arguments, or none.
+    pub programs: Vec<Option<Vec<OsString>>>,
+    /// How many messages from the first to each other are measured before programs start.
+    pub messages: Option<u32>,
+}
+
 /// Where the trace of calls goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
@@ -305,6 +315,8 @@ pub struct BootOptions {
     pub memory: u32,
     /// Processors.
     pub smp: u32,
+    /// Kernels side by side; `None`: one, which has the whole machine.
+    pub tiles: Option<BootTiles>,
     /// What runs calls away from the threads that make them.
     pub modules: BootModules,
     /// Print calls by name, count and time at the end.

@@ -11,6 +11,10 @@ pub trait Park: Send + Sync {
     fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>);
     /// Wakes up to `count` sleepers on `word`. The caller has changed the word before.
     fn unpark(&self, word: &AtomicU32, count: u32);
+    /// Wakes the sleeper on a word of the memory shared with another tile, which sleeps there. The caller has changed the word before.
+    fn unpark_on(&self, _tile: u32, word: &AtomicU32) {
+        self.unpark(word, 1);
+    }
     /// Lets other threads have the processor, if any wait for it (sched_yield(2)).
     fn yield_now(&self);
     /// The same for a program that asks for it; a thread that was promised time ([`crate::Context::promise`]) has done its work for this

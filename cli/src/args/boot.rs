@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use janua_platform_bare::Slicing;
 
+use super::beside;
 use super::modules::Away;
 use super::{
     ADD_PAL, AT_HOME, AWAY_OF_LINUX, MANIFEST_OF_PAL, MODULES_OF_L4, Refusal, TWO_MODULES, cwd, existing, library, refuse, size,
@@ -19,6 +20,7 @@ Examples:
   janua boot -- /bin/sh -c 'uname -a; ls /'
   janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
   janua boot --personality invasive --smp 4 --tiles 2 -- cg S
+  janua boot --tiles 2 --cores 1 --on '1 seq 5' -- seq 3
   janua boot --personality l4v2 --module sigma0 --module pingpong
   janua boot --personality pal --manifest hello.manifest -- hello
   janua boot --platform leon3 -- hello
@@ -28,12 +30,12 @@ Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found
 pub struct Boot {
     /// The machine: x86_64 or leon3
     #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
-    platform: String,
+    pub(super) platform: String,
 
     /// Which system calls exist: linux; invasive for one application on Janua's system-call library (OctoPOS), the only one of a
     /// LEON3; l4v2 for a system of L4, Version 2; or pal for programs on libpal (Graphene's Platform Adaptation Layer)
     #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive", "l4v2", "pal"], hide_possible_values = true)]
-    personality: Option<String>,
+    pub(super) personality: Option<String>,
 
     /// l4v2: a program and its arguments, in one word: sigma0 first, the root task last, and between them what the root task is to find in
     /// memory. A name without a slash is one that comes with janua
@@ -52,15 +54,15 @@ pub struct Boot {
     /// The machine's disk, an image with an ext4 file system: its root, and what is written stays. One that does not exist or is
     /// empty is made and filled with the file tree of --ramfs, or this host's busybox
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    disk: Option<PathBuf>,
+    pub(super) disk: Option<PathBuf>,
 
     /// The size of a disk that is made: a number with K, M, G or T; 1G without it
     #[arg(long, value_name = "SIZE", requires = "disk", value_parser = size)]
     disk_size: Option<u64>,
 
-    /// Processors; 2 without it, and always 1 on a LEON3
+    /// Processors; 2 without it, or as many as all tiles have, and always 1 on a LEON3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    smp: Option<u32>,
+    pub(super) smp: Option<u32>,
 
     /// Separate page tables for user code; by default on processors that would let it read the kernel's memory
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
@@ -72,7 +74,7 @@ pub struct Boot {
     slice: Option<Slicing>,
 
     #[command(flatten)]
-    away: Away,
+    pub(super) away: Away,
 
     /// The vsyscall page: emulated (each call a fault), or native (code at fixed addresses)
     #[arg(long, value_name = "HOW", default_value = "emulated", value_parser = ["emulated", "native"], hide_possible_values = true)]
@@ -95,13 +97,23 @@ pub struct Boot {
     #[arg(long, value_name = "MODEL")]
     cpu: Option<String>,
 
-    /// invasive: tiles, which share out the processors among them; always 1 on a LEON3
+    /// Tiles. For linux and pal, 2 to 16: kernels side by side that share nothing but messages; the program runs on the first (docs/tiles.md). For invasive:
+    /// parts of one kernel's machine, which share out the processors among them; always 1 on a LEON3
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
-    tiles: u8,
+    pub(super) tiles: u8,
 
-    /// invasive, on a LEON3: cores of the tile, which take turns on the one processor; 2 without it
+    /// Processors of each tile (linux, pal); 1 without it, or those of --smp divided by the tiles. invasive, on a LEON3: cores of the tile, which take turns on the one processor; 2
+    /// without it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
-    cores: Option<u32>,
+    pub(super) cores: Option<u32>,
+
+    /// On several tiles: a program for another tile than the first, and its arguments, in one word without quotes inside; can be repeated
+    #[arg(long, value_name = "TILE PROGRAM [ARGUMENT...]")]
+    pub(super) on: Vec<String>,
+
+    /// On several tiles: before programs start, send that many messages of 56 bytes from the first to each other one and back, and print what they cost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(super) messages: Option<u32>,
 
     /// invasive, on x86_64: the instruction that calls the kernel: syscall or int (int 0x30)
     #[arg(long, value_name = "GATE", value_parser = ["syscall", "int"], hide_possible_values = true)]
@@ -146,7 +158,11 @@ impl Boot {
         if leon3 && self.slice.is_some() {
             return refuse("--slice: the LEON3 has slices of 10 ms, and no others", "leave --slice out");
         }
-        let smp = self.smp.unwrap_or(if leon3 { 1 } else { 2 });
+        let tiles = beside::booted(&self)?;
+        let smp = match &tiles {
+            Some(tiles) => tiles.kernels.count * tiles.kernels.cores,
+            None => self.smp.unwrap_or(if leon3 { 1 } else { 2 }),
+        };
         if leon3 && smp > 1 {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
         }
@@ -200,6 +216,7 @@ impl Boot {
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp,
+            tiles,
             modules: self.away.modules()?,
             stats: self.stats,
             environment: environment(own.to_vec(), &self.env, false)?,
@@ -252,12 +269,11 @@ impl Boot {
                 return refuse("the personality `linux` is not there on a LEON3", "leave --personality out, or boot x86_64");
             }
             Some("linux" | "pal") | None if !leon3 => {
-                let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
-                if plain && self.cores.is_none() {
+                if self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on" {
                     return Ok(None);
                 }
                 return refuse(
-                    "--tiles, --cores, --gate, --library and --answers are for the personality `invasive`",
+                    "--gate, --library and --answers are for the personality `invasive`",
                     "add --personality invasive, or leave them out",
                 );
             }

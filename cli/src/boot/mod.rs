@@ -10,6 +10,7 @@ mod leon3;
 mod qemu;
 mod tree;
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -66,9 +67,29 @@ pub fn boot(options: &BootOptions) -> ExitCode {
     }
 }
 
-/// What the kernel is given about a program with files. An error has the exit code.
-fn encoded(options: &BootOptions) -> Result<Vec<u8>, (u8, String)> {
+/// What each kernel is given about its program with files, by tile. An error has the exit code.
+fn encoded(options: &BootOptions) -> Result<Vec<Vec<u8>>, (u8, String)> {
+    let others =
+        options.tiles.iter().flat_map(|tiles| &tiles.programs).map(|program| other_config(options, program.as_deref()));
+    std::iter::once(config(options)).chain(others).map(|config| encoded_one(options, config)).collect()
+}
+
+/// The configuration of a tile beside the first, with a program of its own or without one.
+fn other_config(options: &BootOptions, program: Option<&[OsString]>) -> BootConfig {
     let mut config = config(options);
+    // The line is the first tile's.
+    config.terminal = None;
+    match program {
+        Some(words) => {
+            config.argv = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            config.program = config.argv.first().cloned().unwrap_or_default();
+        }
+        None => config.idle = true,
+    }
+    config
+}
+
+fn encoded_one(options: &BootOptions, mut config: BootConfig) -> Result<Vec<u8>, (u8, String)> {
     let Some(program) = &options.pal else { return Ok(config.encode()) };
     let given = pal::Given {
         manifest: program.manifest.as_deref(),
@@ -115,7 +136,7 @@ fn application(options: &BootOptions, machine: BootMachine, program: Vec<u8>) ->
     }
 }
 
-fn run(options: &BootOptions, image: &[u8], config: &[u8]) -> Result<u8, String> {
+fn run(options: &BootOptions, image: &[u8], configs: &[Vec<u8>]) -> Result<u8, String> {
     let pack = |mut archive: Vec<u8>| {
         match &options.ramfs {
             Some(file) if file.is_file() => tree::take(file, &mut archive),
@@ -128,7 +149,7 @@ fn run(options: &BootOptions, image: &[u8], config: &[u8]) -> Result<u8, String>
         }?;
         Ok(archive)
     };
-    let module = archive::module(config);
+    let module = archive::module_of_tiles(configs);
     let (module, disk) = match &options.disk {
         Some(disk) => (module, Some(disk::prepare(disk, options.disk_size, || pack(Vec::new()))?)),
         None => (pack(module)?, None),

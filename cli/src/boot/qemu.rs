@@ -97,7 +97,17 @@ fn command_line(options: &BootOptions) -> String {
     // Calls without a gate are calls of the kernel's functions.
     let protection = options.invasive.filter(|machine| machine.library != Library::Gate).map(|_| "protection=off");
     let slice = options.slice.map(|slice| format!("{}{slice}", Slicing::WORD));
-    isolation.into_iter().chain(vsyscall).chain(protection).chain(slice.as_deref()).collect::<Vec<_>>().join(" ")
+    let tiles = options.tiles.as_ref().map(|tiles| format!("tiles={} cores={}", tiles.kernels.count, tiles.kernels.cores));
+    let messages = options.tiles.as_ref().and_then(|tiles| tiles.messages).map(|number| format!("messages={number}"));
+    isolation
+        .into_iter()
+        .chain(vsyscall)
+        .chain(tiles.as_deref())
+        .chain(messages.as_deref())
+        .chain(protection)
+        .chain(slice.as_deref())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The exit code in a line of the kernel's.
@@ -108,11 +118,14 @@ pub fn exit_code(line: &str) -> Option<u8> {
 /// Runs the machine to its end: the program's exit code.
 pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptions) -> Result<u8, String> {
     let BootOptions { memory, smp, .. } = *options;
-    let needed = mebibytes(image.len() + 2 * module.len()) + SPARE;
+    // Each tile has an image and files of its own.
+    let tiles = options.tiles.as_ref().map_or(1, |tiles| tiles.kernels.count);
+    let needed = (mebibytes(image.len() + 2 * module.len()) + SPARE) * tiles;
     if needed > memory {
         return Err(format!(
-            "the file tree ({} MiB) does not fit into a machine of {memory} MiB: it is there packed and unpacked\n       give the machine more (--memory {needed}), or a smaller tree",
-            mebibytes(module.len())
+            "the file tree ({} MiB) does not fit into a machine of {memory} MiB: it is there packed and unpacked{}\n       give the machine more (--memory {needed}), or a smaller tree",
+            mebibytes(module.len()),
+            if tiles > 1 { ", for each tile" } else { "" }
         ));
     }
     // Only the emulation counts instructions, has plugins, or is another processor.

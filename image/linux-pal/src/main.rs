@@ -54,7 +54,7 @@ fn started<M>(made: janua_abi::linux::Result<M>) -> M {
 
 /// Starts the kernel; its service routine.
 fn service(machine: &'static dyn Machine, jail: Option<&'static dyn Jail>) -> impl FnMut() -> Option<Nanos> {
-    let (kernel, system) = match start(machine, jail, boot::config(), None) {
+    let (kernel, system) = match start(machine, jail, boot::config(), None, None) {
         Ok(made) => made,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -21,12 +21,12 @@ use janua_personality_invasive::memory::Layout;
 use janua_personality_invasive::system::Direct;
 use janua_personality_invasive::{Invasive, system, table};
 use janua_personality_l4v2::config as l4;
-use janua_personality_linux::boot::archive;
+use janua_personality_linux::boot::{BootConfig, archive};
 use janua_personality_linux::start as linux;
 use janua_personality_pal::config as pal;
 use janua_platform_x86_64::heap::{self, Heap};
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
-use janua_platform_x86_64::report;
+use janua_platform_x86_64::{report, tiles};
 use janua_port::{Machine, TrapGate};
 use janua_rt::Sleep;
 
@@ -76,7 +76,7 @@ extern "C" fn janua_start() -> ! {
     if l4::Config::is_one(machine.initrd()) {
         l4v2(machine);
     }
-    let (config, root) = match archive::split(machine.initrd()) {
+    let (config, root) = match archive::split_for(machine.initrd(), tiles::own() as usize) {
         Some(parts) => parts,
         None => report::stop(format_args!(
             "the initial file tree is missing or does not begin with a configuration (start it by `janua boot`)"
@@ -86,23 +86,29 @@ extern "C" fn janua_start() -> ! {
     if pal::Config::is_one(config) {
         picoprocesses(machine, config);
     }
-    let kernel = match linux::start(machine, None, config, Some(ext4::mount), Some(&Rings)) {
+    let start = |config| {
+        let interface = linux::Interface { tiles: tiles::beside(), ..linux::Interface::linux() };
+        linux::start_with(machine, None, config, Some(ext4::mount), Some(&Rings), interface)
+    };
+    let kernel = match BootConfig::decode(config).and_then(start) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
-    machine.serve(move || linux::serve(&kernel, 0, Vec::new()))
+    machine.begun(!kernel.config.idle);
+    machine.serve(move || linux::serve(&kernel, 0, tiles::requests()))
 }
 
 /// Goes on with the personality `pal`, which is that of `linux` with other calls.
 fn picoprocesses(machine: &'static BareMachine, config: &[u8]) -> ! {
     use janua_personality_pal::start::{serve, start};
-    let (kernel, system) = match start(machine, None, config, Some(ext4::mount)) {
+    let (kernel, system) = match start(machine, None, config, Some(ext4::mount), tiles::beside()) {
         Ok(made) => made,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
+    machine.begun(!kernel.config.idle);
     machine.serve(move || {
         serve(&kernel, &system);
-        linux::serve(&kernel, 0, Vec::new())
+        linux::serve(&kernel, 0, tiles::requests())
     })
 }
 

@@ -45,6 +45,12 @@ pub trait Offer: Send + Sync {
     fn bound(&self, channel: Channel);
 }
 
+/// Rings a bell: whether its owner sleeps and is to be woken.
+fn rings(bell: &AtomicU32) -> bool {
+    // A read-modify-write, as the sleeper's are: either it finds the bell rung, or this finds it asleep.
+    bell.swap(RUNG, Ordering::AcqRel) == wake::PARKED
+}
+
 /// A result that another tile sends.
 pub struct Answer<T> {
     result: Mutex<Option<Result<T>>>,
@@ -443,7 +449,10 @@ impl Monitor {
         if let Ok(peer) = self.peer(tile) {
             self.end(peer, Errno::EHOSTDOWN);
             // Its listener is to end too.
-            self.ring_bell(peer, peer.side);
+            let bell = &peer.link.bells[peer.side].0;
+            if rings(bell) {
+                self.machine.park().unpark(bell, 1);
+            }
         }
     }
 
@@ -509,15 +518,10 @@ impl Monitor {
     /// Wakes the listener of another tile, if it sleeps.
     fn ring(&self, tile: u32) {
         if let Ok(peer) = self.peer(tile) {
-            self.ring_bell(peer, 1 - peer.side);
-        }
-    }
-
-    fn ring_bell(&self, peer: &Peer, side: usize) {
-        let bell: &AtomicU32 = &peer.link.bells[side].0;
-        // A read-modify-write, as the sleeper's are: either it finds the bell rung, or this finds it asleep.
-        if bell.swap(RUNG, Ordering::AcqRel) == wake::PARKED {
-            self.machine.park().unpark(bell, 1);
+            let bell = &peer.link.bells[1 - peer.side].0;
+            if rings(bell) {
+                self.machine.park().unpark_on(tile, bell);
+            }
         }
     }
 

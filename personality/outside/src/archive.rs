@@ -141,20 +141,35 @@ fn align(archive: &mut Vec<u8>) {
 
 /// The start of a boot loader's module: the archive of the configuration. The file tree's archive follows.
 pub fn module(config: &[u8]) -> Vec<u8> {
+    module_of_tiles(&[config])
+}
+
+/// The same for a machine of several tiles, each with a configuration of its own; the file tree is the same for all.
+pub fn module_of_tiles(configs: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut module = Vec::new();
-    push(&mut module, &Entry { name: CONFIG, mode: 0o100_400, data: config, ..EMPTY });
+    for config in configs {
+        push(&mut module, &Entry { name: CONFIG, mode: 0o100_400, data: config.as_ref(), ..EMPTY });
+    }
     finish(&mut module);
     module
 }
 
 /// The configuration and the file tree's archive in a boot loader's module. `None` when it does not begin as [`module`] makes it.
 pub fn split(module: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut at = 0;
-    let config = next(module, &mut at).ok()??;
-    if config.name != CONFIG || next(module, &mut at) != Ok(None) {
-        return None;
+    split_for(module, 0)
+}
+
+/// The same for a tile. `None` also when there is no configuration for it.
+pub fn split_for(module: &[u8], tile: usize) -> Option<(&[u8], &[u8])> {
+    let (mut at, mut found) = (0, None);
+    for number in 0.. {
+        match next(module, &mut at).ok()? {
+            Some(config) if config.name == CONFIG => found = found.or((number == tile).then_some(config.data)),
+            Some(_) => return None,
+            None => break,
+        }
     }
-    Some((config.data, module.get(at..)?))
+    Some((found?, module.get(at..)?))
 }
 
 #[cfg(test)]
@@ -174,6 +189,22 @@ mod tests {
         let file = next(tree, &mut at).unwrap().unwrap();
         assert_eq!((file.name, file.data, file.uid, file.mtime), (&b"etc/x"[..], &b"12345"[..], 7, 9));
         assert_eq!(next(tree, &mut at), Ok(None));
+    }
+
+    #[test]
+    fn each_tile_finds_its_configuration() {
+        let mut all = module_of_tiles(&[b"zero", b"one!"]);
+        finish(&mut all);
+        let tree = split(&all).unwrap().1;
+        assert_eq!(next(tree, &mut 0), Ok(None));
+        assert_eq!(split_for(&all, 0), Some((&b"zero"[..], tree)));
+        assert_eq!(split_for(&all, 1), Some((&b"one!"[..], tree)));
+        assert_eq!(split_for(&all, 2), None);
+        let mut other = Vec::new();
+        push(&mut other, &Entry { name: CONFIG, ..EMPTY });
+        push(&mut other, &Entry { name: b"etc/x", ..EMPTY });
+        finish(&mut other);
+        assert_eq!(split(&other), None);
     }
 
     #[test]

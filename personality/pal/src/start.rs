@@ -1,5 +1,6 @@
 //! The start of a kernel with this personality, and what its service does.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,18 +14,19 @@ use janua_personality_linux::outside::start_wanted;
 use janua_personality_linux::start::{Interface, start_with};
 use janua_personality_outside::pal::Config;
 use janua_personality_outside::pal::manifest::Manifest;
-use janua_port::Machine;
 use janua_port::outside::over;
+use janua_port::{Machine, Tiles};
 
 use crate::state::{Rules, State, System, random};
 use crate::table::ROWS;
 
-/// Starts a kernel and its first picoprocess from [`Config::encode`]'s bytes. A manifest that is none is refused with a message on the console.
+/// Starts a kernel and its first picoprocess from [`Config::encode`]'s bytes, beside the tiles there may be. A manifest that is none is refused with a message on the console.
 pub fn start(
     machine: &'static dyn Machine,
     jail: Option<&'static dyn Jail>,
     config: &[u8],
     disk: Option<MountDisk>,
+    tiles: Option<Box<dyn Tiles>>,
 ) -> Result<(Arc<Kernel>, Arc<System>)> {
     let Config { boot, manifest } = Config::decode(config)?;
     let boot = BootConfig::decode(&boot)?;
@@ -35,7 +37,7 @@ pub fn start(
     };
     let mut state = State::new(system.clone(), boot.program.clone(), Rules::from(rules), random(machine));
     state.manifest = manifest.map(Arc::from);
-    let interface = Interface { rows: ROWS, compat: &[], extension: Some(Arc::new(state)), tiles: None };
+    let interface = Interface { rows: ROWS, compat: &[], extension: Some(Arc::new(state)), tiles };
     Ok((start_with(machine, jail, boot, disk, None, interface)?, system))
 }
 

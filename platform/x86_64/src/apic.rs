@@ -15,9 +15,11 @@ pub const DISK: u8 = 0xed;
 pub const RESCHEDULE: u8 = 0xec;
 /// From another core: forget translations ([`crate::shoot`]).
 pub const FORGET: u8 = 0xeb;
+/// From another tile: look at what it shares with this one.
+pub const TILE: u8 = 0xea;
 pub const SPURIOUS: u8 = 0xff;
 
-const LOCAL: usize = 0xfee0_0000;
+pub const LOCAL: usize = 0xfee0_0000;
 const ID: usize = 0x20;
 const TASK_PRIORITY: usize = 0x80;
 const END: usize = 0xb0;
@@ -112,25 +114,29 @@ pub fn send(target: u32, vector: u8) {
     command(target, u32::from(vector));
 }
 
+const NMI: u32 = 4 << 8;
+const ASSERT: u32 = 1 << 14;
+
+/// Stops another core, whatever it does: an interrupt that cannot be masked.
+pub fn send_nmi(target: u32) {
+    command(target, ASSERT | NMI);
+}
+
 /// Stops all other cores, whatever they do: an interrupt that cannot be masked.
 pub fn send_nmi_to_others() {
-    const NMI: u32 = 4 << 8;
     const OTHERS: u32 = 3 << 18;
-    const ASSERT: u32 = 1 << 14;
     command(0, OTHERS | ASSERT | NMI);
 }
 
 /// Resets a core that sleeps.
 pub fn send_init(target: u32) {
     const INIT: u32 = 5 << 8;
-    const ASSERT: u32 = 1 << 14;
     command(target, ASSERT | INIT);
 }
 
 /// Makes a core that was reset begin at a page below 1 MiB, in real mode.
 pub fn send_start(target: u32, page: u8) {
     const START: u32 = 6 << 8;
-    const ASSERT: u32 = 1 << 14;
     command(target, ASSERT | START | u32::from(page));
 }
 
@@ -139,10 +145,20 @@ pub fn end() {
     write(END, 0);
 }
 
+/// The timer's frequency, Hz.
+pub fn frequency() -> u64 {
+    FREQUENCY.load(Ordering::Relaxed)
+}
+
+/// Sets it, where somebody else has measured it.
+pub fn set_frequency(frequency: u64) {
+    FREQUENCY.store(frequency, Ordering::Relaxed);
+}
+
 /// Asks for [`TIMER`] after that many nanoseconds; `None`: not at all.
 pub fn arm(after: Option<Nanos>) {
     let ticks = after.map_or(0, |after| {
-        let ticks = u128::from(after) * u128::from(FREQUENCY.load(Ordering::Relaxed)) / 1_000_000_000;
+        let ticks = u128::from(after) * u128::from(frequency()) / 1_000_000_000;
         // Longer waits are woken early and armed again.
         ticks.clamp(1, u32::MAX.into()) as u32
     });

@@ -6,24 +6,33 @@
 //! of them at -2 GiB, where the kernel is linked. Then the image's `janua_start` is called.
 
 use core::arch::global_asm;
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::tiles::{self, Given};
 
 /// All of physical memory is mapped here.
 pub const DIRECT: usize = 0xffff_8000_0000_0000;
 /// Where physical address 0 is in the kernel's own mapping.
 pub const KERNEL_OFFSET: usize = 0xffff_ffff_8000_0000;
 
+/// The physical address of something in the image.
+pub fn physical(addr: usize) -> usize {
+    addr - KERNEL_OFFSET + tiles::moved()
+}
+
 /// Value of the first word of `hvm_start_info`.
 const START_INFO_MAGIC: u32 = 0x336e_c578;
+/// The same in what the first tile leaves for another: a [`Given`].
+const TILE_MAGIC: u32 = 0x454c_4954;
 
 /// Bytes of the stack the first core starts on; it becomes the stack of its first thread.
-const FIRST_STACK: usize = 128 * 1024;
+pub const FIRST_STACK: usize = 128 * 1024;
 
 #[repr(C, align(4096))]
-struct Stack([u8; FIRST_STACK]);
+pub struct Stack([u8; FIRST_STACK]);
 
 #[unsafe(no_mangle)]
-static mut BOOT_STACK: Stack = Stack([0; FIRST_STACK]);
+pub static mut BOOT_STACK: Stack = Stack([0; FIRST_STACK]);
 
 global_asm!(
     // XEN_ELFNOTE_PHYS32_ENTRY: the address to start at.
@@ -131,6 +140,10 @@ global_asm!(
     "cld",
     "mov ax, cs",
     "mov ds, ax",
+    // The page's address, for what is at its end.
+    "xor ebx, ebx",
+    "mov bx, ax",
+    "shl ebx, 4",
     "lgdt [8]",
     "mov eax, cr0",
     "or al, 1",
@@ -170,8 +183,20 @@ global_asm!(
     "xor eax, eax",
     "mov fs, eax",
     "mov gs, eax",
+    "mov ebx, ebx",
+    "mov rdi, [rbx + {argument}]",
+    "mov rdx, [rbx + {root}]",
+    "xchg rax, [rbx + {other_stack}]",
+    "test rax, rax",
+    "jz 7f",
+    "mov rsp, rax",
     "movabs rax, offset other_high",
     "jmp rax",
+    // Given up, but came after all.
+    "7:",
+    "cli",
+    "hlt",
+    "jmp 7b",
     ".balign 8",
     "boot_gdt:",
     ".quad 0, 0x00cf9b000000ffff, 0x00af9b000000ffff, 0x00cf93000000ffff",
@@ -181,63 +206,102 @@ global_asm!(
     ".word 31",
     ".long boot_gdt",
     ".balign 4096",
+    ".globl boot_pointers",
     "boot_root: .fill 4096, 1, 0",
     "boot_pointers: .fill 4096, 1, 0",
     "boot_kernel_pointers: .fill 4096, 1, 0",
     "boot_directories: .fill 16384, 1, 0",
     ".popsection",
 
-    // Where the kernel's own page tables have it: takes them, and the stack that waits for one core.
+    // Where all page tables of a kernel have it: takes those that were left for the core.
     ".pushsection .text.other, \"ax\", @progbits",
     "other_high:",
-    "mov rax, [rip + {root}]",
-    "mov cr3, rax",
-    "xor eax, eax",
-    "xchg rax, [rip + {other_stack}]",
-    "test rax, rax",
-    "jz 7f",
-    "mov rsp, rax",
+    "mov cr3, rdx",
     "xor ebp, ebp",
     "ret",
-    // Given up, but came after all.
-    "7:",
-    "cli",
-    "hlt",
-    "jmp 7b",
     ".popsection",
     stack = const FIRST_STACK,
     first = sym crate::machine::first,
-    root = sym crate::tables::KERNEL_ROOT,
-    other_stack = sym OTHER_STACK,
+    argument = const OTHER_ARGUMENT,
+    root = const OTHER_ROOT,
+    other_stack = const OTHER_STACK,
 );
-
-/// The stack of the core that starts next, at the address it goes to; the core takes it.
-pub static OTHER_STACK: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     static other_start: u8;
     static other_start_end: u8;
+    static boot_pointers: u8;
 }
 
-/// The page below 1 MiB where other cores begin.
-pub const OTHER_PAGE: u8 = 8;
+/// The page below 1 MiB where other cores of the first tile begin; those of the next tile have the next page, and so on.
+const OTHER_PAGE: u8 = 8;
 
-/// Puts the code there that other cores begin with.
-pub fn place_other_start() {
-    let (start, end) = (&raw const other_start as usize, &raw const other_start_end as usize);
-    // SAFETY: memory below 1 MiB is left free for this; the code is in the image, at its physical address.
-    unsafe {
-        core::ptr::copy_nonoverlapping(
-            (DIRECT + start) as *const u8,
-            (DIRECT + usize::from(OTHER_PAGE) * 4096) as *mut u8,
-            end - start,
-        );
+/// Where words for the core that starts are in that page: what it has in its first argument, the root of its page tables, and its stack, at the address it goes to,
+/// which it takes.
+const OTHER_ARGUMENT: usize = 0xfe0;
+const OTHER_ROOT: usize = 0xfe8;
+const OTHER_STACK: usize = 0xff0;
+
+/// The page below 1 MiB where other cores of a tile begin.
+#[derive(Clone, Copy)]
+pub struct OtherPage(u8);
+
+impl OtherPage {
+    pub fn of(tile: u32) -> OtherPage {
+        OtherPage(OTHER_PAGE + tile as u8)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Its physical address.
+    pub fn address(self) -> usize {
+        usize::from(self.0) * 4096
+    }
+
+    fn word(self, at: usize) -> &'static AtomicUsize {
+        // SAFETY: memory below 1 MiB is left free for this, and mapped for who starts cores by this page; it is read and written as words alone.
+        unsafe { AtomicUsize::from_ptr((DIRECT + self.address() + at) as *mut usize) }
+    }
+
+    /// Puts the code there that other cores begin with.
+    pub fn fill(self) {
+        let (start, end) = (&raw const other_start as usize, &raw const other_start_end as usize);
+        // SAFETY: as above; the code is in the image, at its physical address.
+        unsafe {
+            core::ptr::copy_nonoverlapping((DIRECT + start) as *const u8, (DIRECT + self.address()) as *mut u8, end - start);
+        }
+    }
+
+    /// Leaves what the next core begins with.
+    pub fn leave(self, root: usize, stack: usize, argument: usize) {
+        self.word(OTHER_ROOT).store(root, Ordering::Relaxed);
+        self.word(OTHER_ARGUMENT).store(argument, Ordering::Relaxed);
+        self.word(OTHER_STACK).store(stack, Ordering::Release);
+    }
+
+    /// Whether a core has taken it.
+    pub fn is_taken(self) -> bool {
+        self.word(OTHER_STACK).load(Ordering::Acquire) == 0
+    }
+
+    /// Takes it back: false if a core was faster.
+    pub fn take_back(self) -> bool {
+        self.word(OTHER_STACK).swap(0, Ordering::AcqRel) != 0
     }
 }
 
+/// The physical address of the table by which boot page tables map the first 4 GiB. It never changes.
+pub fn first_4_gib() -> usize {
+    &raw const boot_pointers as usize
+}
+
 /// `struct hvm_start_info`, version 1 (Xen, public/arch-x86/hvm/start_info.h).
+#[derive(Default)]
 #[repr(C)]
-struct StartInfo {
+pub struct StartInfo {
     magic: u32,
     version: u32,
     flags: u32,
@@ -250,16 +314,18 @@ struct StartInfo {
     reserved: u32,
 }
 
+#[derive(Default)]
 #[repr(C)]
-struct Module {
+pub struct Module {
     address: u64,
     size: u64,
     command_line: u64,
     reserved: u64,
 }
 
+#[derive(Default)]
 #[repr(C)]
-struct MapEntry {
+pub struct MapEntry {
     address: u64,
     size: u64,
     kind: u32,
@@ -269,8 +335,38 @@ struct MapEntry {
 /// `kind` of usable memory.
 const RAM: u32 = 1;
 
+impl StartInfo {
+    /// What a further tile begins with, from the first one: a piece of memory, a module, and a command line, by their physical addresses.
+    pub fn of_tile(map: usize, module: usize, command_line: usize) -> StartInfo {
+        StartInfo {
+            magic: TILE_MAGIC,
+            version: 1,
+            modules: 1,
+            module_list: module as u64,
+            command_line: command_line as u64,
+            memory_map: map as u64,
+            memory_map_entries: 1,
+            ..StartInfo::default()
+        }
+    }
+}
+
+impl Module {
+    pub fn at((start, end): (usize, usize)) -> Module {
+        Module { address: start as u64, size: (end - start) as u64, ..Module::default() }
+    }
+}
+
+impl MapEntry {
+    pub fn memory((start, end): (usize, usize)) -> MapEntry {
+        MapEntry { address: start as u64, size: (end - start) as u64, kind: RAM, ..MapEntry::default() }
+    }
+}
+
 /// Physical ranges the loader reports.
 pub struct Loaded {
+    /// Where the start information is.
+    address: usize,
     info: &'static StartInfo,
 }
 
@@ -283,7 +379,14 @@ impl Loaded {
         let info = (DIRECT + address) as *const StartInfo;
         // SAFETY: mapped, by the caller's word; a wrong address gives a wrong magic.
         let info = unsafe { &*info };
-        (info.magic == START_INFO_MAGIC && info.version >= 1).then_some(Loaded { info })
+        (matches!(info.magic, START_INFO_MAGIC | TILE_MAGIC) && info.version >= 1).then_some(Loaded { address, info })
+    }
+
+    /// What this kernel is beside others, if the first of them has started it.
+    pub fn given(&self) -> Option<&'static Given> {
+        let given = (DIRECT + self.address) as *const Given;
+        // SAFETY: with this magic the start information is the first part of one, which nobody changes any more.
+        (self.info.magic == TILE_MAGIC).then(|| unsafe { &*given })
     }
 
     /// Usable memory: start and end.

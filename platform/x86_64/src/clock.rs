@@ -25,6 +25,13 @@ pub fn init() {
     START.store(rdtsc(), Ordering::Relaxed);
 }
 
+/// Takes what another tile has measured and read ([`numbers`]): one clock for both.
+pub fn set([start, scale, date]: [u64; 3]) {
+    START.store(start, Ordering::Relaxed);
+    SCALE.store(scale, Ordering::Relaxed);
+    DATE.store(date, Ordering::Relaxed);
+}
+
 /// The counter's value at start, nanoseconds per count times 2^32, and nanoseconds since 1970 at start.
 pub fn numbers() -> [u64; 3] {
     [&START, &SCALE, &DATE].map(|number| number.load(Ordering::Relaxed))

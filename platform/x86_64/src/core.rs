@@ -3,13 +3,14 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::vsyscall;
 use janua_arch::x86_64::vdso32::Instruction;
 use janua_entry::bare::{BASE_TO_END, PUSHED, VSYSCALL_NUMBERS};
 use janua_port::Way;
 
+use crate::apic;
 use crate::compat;
 use crate::cpu;
 use crate::entry;
@@ -110,8 +111,7 @@ pub struct Core {
     words: UnsafeCell<Words>,
     /// Its number, from 0 on in the order they came.
     pub number: usize,
-    /// The number interrupts are sent to.
-    pub apic: u32,
+    apic: AtomicU32,
     /// What it runs.
     pub turn: Turn,
     /// The page tables it uses.
@@ -253,7 +253,13 @@ impl Core {
             stacks,
             is_32: false,
         };
-        Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
+        Core { words: UnsafeCell::new(words), number, apic: AtomicU32::new(apic), turn: Turn::new(), in_use: InUse::new() }
+    }
+
+    /// The number interrupts are sent to.
+    #[inline]
+    pub fn apic(&self) -> u32 {
+        self.apic.load(Ordering::Relaxed)
     }
 
     /// Its bit in a set of cores.
@@ -451,6 +457,7 @@ pub fn init() -> Features {
             let handler = taken.unwrap_or_else(|| isolation::vector_address(vector));
             *slot = gate(handler, stack, by_int || FOR_USER.contains(&vector));
         }
+        FIRST.apic.store(apic::id(), Ordering::Relaxed);
         FIRST.load();
     }
     let features = control();

@@ -27,7 +27,7 @@ pub static FRAMES: Physical = Physical::new(4096);
 /// Memory below this is left to firmware and to the start of other cores.
 const LOW_END: usize = 1 << 20;
 /// What the boot page tables map.
-const REACH: usize = 4 << 30;
+pub const REACH: usize = 4 << 30;
 /// What the direct map may come to: up to the thread stacks.
 const MOST: usize = crate::tables::STACKS - DIRECT;
 
@@ -35,11 +35,14 @@ unsafe extern "C" {
     static kernel_end: u8;
 }
 
-/// Takes over the memory the loader reports, without the kernel and the initial file tree, which is to be freed later.
-/// What else the loader left is read before anything is taken.
-pub fn init(loaded: &Loaded) {
+/// A range of memory: start and end.
+pub type Range = (usize, usize);
+
+/// The pieces of memory the loader reports, without the kernel, the initial file tree and a further hole; and where the highest ends.
+pub fn pieces(loaded: &Loaded, hole: Range) -> ([Range; PIECES], usize) {
     let kernel = (&raw const kernel_end) as usize - crate::boot::KERNEL_OFFSET;
-    let initrd = loaded.initrd().unwrap_or((0, 0));
+    let mut holes = [loaded.initrd().unwrap_or((0, 0)), hole];
+    holes.sort_unstable();
     let floor = kernel.max(LOW_END).next_multiple_of(PAGE);
     let mut pieces = [(0usize, 0usize); PIECES];
     let mut used = 0;
@@ -57,14 +60,21 @@ pub fn init(loaded: &Loaded) {
         }
     };
     for (start, end) in loaded.memory() {
-        if initrd.1 > initrd.0 && initrd.0 < end && initrd.1 > start {
-            add(start, initrd.0);
-            add(initrd.1, end);
-        } else {
-            add(start, end);
+        let mut from = start;
+        for hole in holes.into_iter().filter(|hole| hole.1 > hole.0 && hole.0 < end && hole.1 > start) {
+            add(from, hole.0);
+            from = hole.1;
         }
+        add(from, end);
     }
-    let highest = highest.max(initrd.1).next_multiple_of(PAGE);
+    (pieces, highest)
+}
+
+/// Takes over the memory the loader reports, without the kernel, what is other tiles', and the initial file tree, which is to be freed later.
+/// What else the loader left is read before anything is taken.
+pub fn init(loaded: &Loaded, others: Range) {
+    let (pieces, highest) = pieces(loaded, others);
+    let highest = highest.max(loaded.initrd().map_or(0, |(_, end)| end)).next_multiple_of(PAGE);
     // SAFETY: memory that the loader reports free; the boot page tables map what is below `REACH` at `DIRECT`.
     unsafe { FRAMES.init(pieces, highest, REACH) };
 }

@@ -1,7 +1,7 @@
 //! Instructions of the gates' entries that open and close user memory where the processor guards it (SMAP): `janua_entry::bare_guard`
 //! notes where they are.
 
-use crate::boot::{DIRECT, KERNEL_OFFSET};
+use crate::boot::{DIRECT, physical};
 
 unsafe extern "C" {
     /// Their addresses; from the linker script.
@@ -22,7 +22,7 @@ pub fn init(guarded: bool) {
     unsafe {
         let (mut site, end) = (&raw const guard_sites_start, &raw const guard_sites_end);
         while site < end {
-            ((DIRECT + *site - KERNEL_OFFSET) as *mut [u8; 3]).write(NOTHING);
+            ((DIRECT + physical(*site)) as *mut [u8; 3]).write(NOTHING);
             site = site.add(1);
         }
     }

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use janua_arch::x86_64::cpu::cpuid;
 
-use crate::boot::{DIRECT, KERNEL_OFFSET};
+use crate::boot::{DIRECT, physical};
 use crate::cpu;
 use crate::entry;
 use crate::report::STOPPING;
@@ -231,7 +231,7 @@ pub fn init(command_line: &[u8]) {
         let (mut site, end) = (&raw const exit_sites_start, &raw const exit_sites_end);
         while site < end {
             let [from, to] = *site;
-            let jump = (DIRECT + from as usize - KERNEL_OFFSET) as *mut u8;
+            let jump = (DIRECT + physical(from as usize)) as *mut u8;
             jump.write(0xe9);
             jump.add(1).cast::<i32>().write_unaligned(to.wrapping_sub(from + 5) as i32);
             site = site.add(1);

@@ -26,8 +26,8 @@ use crate::space::{self, BareSpace};
 use crate::thread::{self, Thread};
 use crate::user;
 use crate::{
-    apic, clock, core as cores, cpu, disk, fpu, guard, isolation, oom, promise, random, report, sched, serial, shoot, smp,
-    tables, trap, unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, divide, fpu, guard, isolation, measure, oom, promise, random, report, sched, serial,
+    shoot, smp, tables, tiles, trap, unprotected, vdso,
 };
 
 /// The bare machine; there is one.
@@ -85,14 +85,24 @@ impl BareMachine {
     /// Makes the machine usable: memory, tables, core, interrupts, clocks, the calling thread. The image calls it first, once.
     /// It reports what cannot be and powers off. `gates` returns which gates there are to be, from what the loader has brought.
     pub fn start(gates: fn(&[u8]) -> &'static [&'static dyn TrapGate]) -> &'static BareMachine {
-        serial::init();
         let start_info = START_INFO.swap(0, Ordering::Relaxed);
-        // SAFETY: the address is the loader's (or 0, after the first call), and the boot page tables map the first 4 GiB.
-        let Some(loaded) = (unsafe { Loaded::at(start_info) }) else {
+        // SAFETY: the address is the loader's, or the first tile's (or 0, after the first call), and the boot page tables map the first 4 GiB.
+        let loaded = unsafe { Loaded::at(start_info) };
+        let given = loaded.as_ref().and_then(Loaded::given);
+        if given.is_none() {
+            serial::init();
+        }
+        let Some(loaded) = loaded else {
             report::stop(format_args!("the loader does not speak PVH (start it with QEMU's -kernel)"))
         };
-        let others = Cores::find(loaded.rsdp());
-        frames::init(&loaded);
+        let found = Cores::find(loaded.rsdp());
+        let others = match given {
+            Some(given) => tiles::join(given),
+            // Nothing of the kernel's data has changed yet.
+            None => divide::divide(&loaded, found.ids()),
+        };
+        let is_first = given.is_none();
+        frames::init(&loaded, others);
         let initrd = loaded.initrd();
         isolation::init(loaded.command_line());
         unprotected::init(loaded.command_line());
@@ -108,21 +118,36 @@ impl BareMachine {
             user::set_guarded();
         }
         fpu::init();
-        apic::init();
-        clock::init();
+        if is_first {
+            apic::init();
+            clock::init();
+        } else {
+            apic::init_local();
+            tiles::take_clock();
+        }
         sched::configure(loaded.command_line());
         let [start, scale, date] = clock::numbers();
         vdso::init(loaded.command_line(), start, scale, date);
         random::init();
-        disk::init();
+        if is_first {
+            disk::init();
+        }
         match thread::make(Frame::start(0, 0), None, None, None, None) {
             Ok(first) if sched::init(first.clone()).is_ok() => {}
             _ => report::stop(format_args!("no memory for the first thread")),
         }
-        serial::listen();
-        smp::start(&others);
-        let threads: [(_, fn()); 3] = [("memory", oom::serve), ("console", serial::serve), ("threads", sched::reap)];
-        for (name, body) in threads {
+        if is_first {
+            serial::listen();
+        }
+        smp::start(tiles::cores().unwrap_or(found.ids()));
+        if is_first {
+            divide::start_others(loaded.command_line());
+        } else {
+            measure::take_part(loaded.command_line());
+        }
+        let threads: [(_, fn()); 3] = [("memory", oom::serve), ("threads", sched::reap), ("console", serial::serve)];
+        // The console is the first tile's.
+        for (name, body) in threads.into_iter().take(if is_first { 3 } else { 2 }) {
             if machine.spawn_kernel(name, Box::new(body)).is_err() {
                 report::stop(format_args!("no memory for the kernel's threads"));
             }
@@ -140,6 +165,11 @@ impl BareMachine {
         self.initrd
     }
 
+    /// This kernel has begun, as one of several tiles: the first waits for all others to say so. `runs`: a program runs on it, to whose end the machine goes on.
+    pub fn begun(&self, runs: bool) {
+        tiles::begun(runs);
+    }
+
     /// The bytes the kernel reads as [`handed::INITRD`].
     pub fn set_root(&self, archive: &'static [u8]) {
         handed::set_initrd(archive);
@@ -153,6 +183,13 @@ impl BareMachine {
             let deadline = serve();
             sched::park(&SERVICE, 0, deadline);
         }
+    }
+}
+
+/// [`Machine::wake_service`].
+pub fn wake_service() {
+    if SERVICE.swap(1, Ordering::SeqCst) == 0 {
+        sched::unpark(&SERVICE, 1);
     }
 }
 
@@ -172,6 +209,9 @@ impl Park for Words {
     }
     fn unpark(&self, word: &AtomicU32, count: u32) {
         sched::unpark(word, count);
+    }
+    fn unpark_on(&self, tile: u32, _word: &AtomicU32) {
+        tiles::ring(tile);
     }
     fn yield_now(&self) {
         sched::yield_now();
@@ -313,9 +353,7 @@ impl Machine for BareMachine {
     }
 
     fn wake_service(&self) {
-        if SERVICE.swap(1, Ordering::SeqCst) == 0 {
-            sched::unpark(&SERVICE, 1);
-        }
+        wake_service();
     }
 
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
@@ -347,7 +385,7 @@ impl Machine for BareMachine {
     fn notify_outside(&self, event: Outside) {
         // Nobody is outside but the console, and the machine's switch.
         if let Outside::Over(code) = event {
-            power_off(code)
+            tiles::end(code)
         }
     }
 }

@@ -134,7 +134,7 @@ fn count_anew(thread: &Arc<Thread>, old: Option<Promise>) {
         match found {
             Some(Found::Waits(thread)) => sched::make_ready(thread, true),
             Some(Found::Runs) if core.number == cores::here().number => apic::arm(core.turn.alarm()),
-            Some(Found::Runs) => apic::send(core.apic, apic::RESCHEDULE),
+            Some(Found::Runs) => apic::send(core.apic(), apic::RESCHEDULE),
             None => {}
         }
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_port::Frame;
 
-use crate::{apic, core as cores, cpu, machine, serial};
+use crate::{apic, core as cores, cpu, machine, serial, tiles};
 
 /// Writes to the kernel's own voice.
 pub struct Voice;
@@ -23,7 +23,7 @@ pub static STOPPING: AtomicBool = AtomicBool::new(false);
 /// The calling core's number, as far as it can be known when GS may be what broke.
 fn number() -> usize {
     let id = apic::id();
-    cores::all().find(|core| core.apic == id).map_or(0, |core| core.number)
+    cores::all().find(|core| core.apic() == id).map_or(0, |core| core.number)
 }
 
 /// An exception in the kernel: stops the other cores, prints the frame, and powers the machine off with exit code 125.
@@ -62,15 +62,18 @@ pub fn kernel_fault(frame: &Frame, vector: u8) -> ! {
     ))
 }
 
-/// Stops the other cores, whatever they do.
+/// Stops the other cores of this kernel, whatever they do.
 pub fn stop_others() {
     STOPPING.store(true, Ordering::SeqCst);
-    if cores::count() > 1 {
+    if tiles::count() > 1 {
+        let own = apic::id();
+        cores::all().filter(|core| core.apic() != own).for_each(|core| apic::send_nmi(core.apic()));
+    } else if cores::count() > 1 {
         apic::send_nmi_to_others();
     }
 }
 
-/// Stops the other cores, reports why and powers off with exit code 125. A failure in this powers off at once; another core
+/// Stops the other cores, reports why and powers off with exit code 125; a tile beside the first leaves the others why, and ends alone. A failure in this powers off at once; another core
 /// that fails meanwhile just stops.
 #[cold]
 pub fn stop(why: fmt::Arguments<'_>) -> ! {
@@ -79,9 +82,12 @@ pub fn stop(why: fmt::Arguments<'_>) -> ! {
     match BY.compare_exchange(usize::MAX, number, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
             stop_others();
+            if tiles::own() != 0 {
+                tiles::fail(why);
+            }
             let _ = writeln!(Voice, "janua: {why}");
         }
-        Err(by) if by != number => cpu::halt(),
+        Err(by) if by != number || tiles::own() != 0 => cpu::halt(),
         Err(_) => {}
     }
     machine::power_off(125)

@@ -351,7 +351,7 @@ pub fn make_ready(thread: Arc<Thread>, goes_on: bool) {
     } else {
         let was_idle = IDLE.fetch_and(!core.bit(), Ordering::SeqCst) & core.bit() != 0;
         if was_idle || wants_look {
-            apic::send(core.apic, apic::RESCHEDULE);
+            apic::send(core.apic(), apic::RESCHEDULE);
         }
     }
 }
@@ -381,7 +381,7 @@ fn call_idle(set: u64) {
     if IDLE.fetch_and(!(1 << number), Ordering::SeqCst) & 1 << number != 0
         && let Some(core) = cores::get(number)
     {
-        apic::send(core.apic, apic::RESCHEDULE);
+        apic::send(core.apic(), apic::RESCHEDULE);
     }
 }
 
@@ -674,7 +674,7 @@ pub fn nudge(thread: &Thread) {
         && on != cores::here().number
         && let Some(core) = cores::get(on)
     {
-        apic::send(core.apic, apic::RESCHEDULE);
+        apic::send(core.apic(), apic::RESCHEDULE);
     }
 }
 

@@ -18,6 +18,7 @@ use janua_port::host::HostReady;
 use crate::cpu::{inb, outb};
 use crate::lock::Mutex;
 use crate::sched;
+use crate::tiles::{self, Voice};
 
 const PORT: u16 = 0x3f8;
 const INTERRUPTS: u16 = PORT + 1;
@@ -152,6 +153,11 @@ pub fn init() {
     }
 }
 
+/// No input ever comes: the port is another tile's.
+pub fn has_no_input() {
+    INPUT.lock().ended = true;
+}
+
 /// Takes input from now on; interrupts are routed.
 pub fn listen() {
     // SAFETY: the standard port's registers. With the interrupt enabled now, what is there already raises one.
@@ -171,8 +177,11 @@ fn has_debug_port() -> bool {
     unsafe { inb(DEBUG_PORT) as u16 == DEBUG_PORT }
 }
 
-/// Writes bytes to the line, in one piece.
+/// Writes bytes to the line, in one piece. The port is the first tile's: others have it write.
 pub fn write(bytes: &[u8]) {
+    if tiles::own() != 0 {
+        return tiles::write(Voice::Program, bytes);
+    }
     let _output = OUTPUT.lock();
     send(bytes);
 }
@@ -195,8 +204,11 @@ fn send(bytes: &[u8]) {
 }
 
 /// Writes the kernel's own messages: to the debug port where there is one, otherwise to the line. Takes no lock: a core that was
-/// stopped may hold it.
+/// stopped may hold it. On other tiles than the first as [`write`].
 pub fn say(bytes: &[u8]) {
+    if tiles::own() != 0 {
+        return tiles::write(Voice::Kernel, bytes);
+    }
     if has_debug_port() {
         for byte in bytes {
             // SAFETY: QEMU's debug port, as just found.

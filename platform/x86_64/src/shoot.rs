@@ -51,7 +51,7 @@ fn ask(asked: u64, request: [usize; 3]) {
     }
     WAITED_FOR.store(asked, Ordering::SeqCst);
     for core in cores::all().filter(|core| core.bit() & asked != 0) {
-        apic::send(core.apic, apic::FORGET);
+        apic::send(core.apic(), apic::FORGET);
     }
     while WAITED_FOR.load(Ordering::Acquire) != 0 {
         core::hint::spin_loop();

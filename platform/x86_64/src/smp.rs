@@ -9,9 +9,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use janua_arch::x86_64::cpu::rdtsc;
 use janua_port::{Frame, Nanos};
 
-use crate::acpi::Cores;
+use crate::boot::OtherPage;
 use crate::core::{self as cores, Core};
-use crate::{apic, boot, clock, cpu, fpu, report, sched, shoot, thread};
+use crate::{apic, clock, cpu, fpu, report, sched, shoot, tables, thread, tiles};
 
 /// How long a core may take to come. Emulated ones wait for the host's.
 const PATIENCE: Nanos = 5_000_000_000;
@@ -20,11 +20,14 @@ const PATIENCE: Nanos = 5_000_000_000;
 static STARTING: AtomicPtr<Core> = AtomicPtr::new(core::ptr::null_mut());
 static THREAD: AtomicPtr<thread::Thread> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Starts all other cores.
-pub fn start(found: &Cores) {
+/// Starts all other cores of a list, which has the calling one's number too.
+pub fn start(ids: &[u32]) {
     let own = apic::id();
-    boot::place_other_start();
-    for id in found.ids().iter().filter(|id| **id != own) {
+    if tiles::own() == 0 {
+        // Other tiles find it there: by it their first core began.
+        page().fill();
+    }
+    for id in ids.iter().filter(|id| **id != own) {
         if let Err(why) = start_one(*id) {
             say(*id, why);
         }
@@ -48,6 +51,22 @@ fn wait(patience: Nanos, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
+/// Where cores of this tile begin.
+fn page() -> OtherPage {
+    OtherPage::of(tiles::own())
+}
+
+/// Makes a core begin with what has been left in a page: whether it has taken it in time.
+pub fn begin(id: u32, page: OtherPage) -> bool {
+    apic::send_init(id);
+    wait(10_000_000, || false);
+    apic::send_start(id, page.number());
+    if !wait(200_000_000, || page.is_taken()) {
+        apic::send_start(id, page.number());
+    }
+    wait(PATIENCE, || page.is_taken()) || !page.take_back()
+}
+
 fn start_one(id: u32) -> Result<(), &'static str> {
     let number = cores::count();
     let thread = thread::make(Frame::start(0, 0), None, None, None, Some(other_main)).map_err(|_| "no memory")?;
@@ -57,14 +76,8 @@ fn start_one(id: u32) -> Result<(), &'static str> {
     THREAD.store(alloc::sync::Arc::into_raw(thread).cast_mut(), Ordering::Release);
     BACKWARDS.store(0, Ordering::Relaxed);
     MEETING.store(0, Ordering::Release);
-    boot::OTHER_STACK.store(stack, Ordering::Release);
-    apic::send_init(id);
-    wait(10_000_000, || false);
-    apic::send_start(id, boot::OTHER_PAGE);
-    if !wait(200_000_000, || boot::OTHER_STACK.load(Ordering::Acquire) == 0) {
-        apic::send_start(id, boot::OTHER_PAGE);
-    }
-    if !wait(PATIENCE, || boot::OTHER_STACK.load(Ordering::Acquire) == 0) && boot::OTHER_STACK.swap(0, Ordering::AcqRel) != 0 {
+    page().leave(tables::kernel_root(), stack, 0);
+    if !begin(id, page()) {
         return Err("it did not start");
     }
     // It has the stack, so it is on its way: not to be given up any more.

@@ -8,9 +8,9 @@ use janua_paging::format::x86_64::{ADDRESS, NO_EXECUTE, PRESENT, USER, WRITE, X8
 use janua_paging::tree::{Nodes, Tree};
 use janua_paging::{Frames, PAGE, PageFrame};
 
-use crate::boot::{DIRECT, KERNEL_OFFSET};
+use crate::boot::{self, DIRECT};
 use crate::frames::{FRAMES, Physical};
-use crate::{core as cores, cpu, isolation, shoot};
+use crate::{core as cores, cpu, isolation, shoot, tiles};
 
 const UNCACHED: u64 = 1 << 4;
 const LARGE: u64 = 1 << 7;
@@ -27,7 +27,7 @@ pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
 pub const HEAP: usize = 0xffff_0000_0000_0000 | (STACKS_ENTRY + 1) << 39;
 
 /// Bytes of a page that a table of the level above the last maps.
-const LARGE_PAGE: usize = 2 << 20;
+pub const LARGE_PAGE: usize = 2 << 20;
 
 /// Longer ranges are forgotten by forgetting everything.
 const FLUSH_SINGLY: usize = 64;
@@ -38,7 +38,7 @@ type Node = [u64; ENTRIES];
 /// without.
 static SHARED_ROOT: AtomicUsize = AtomicUsize::new(0);
 /// The physical address of the kernel's own root.
-pub static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
+static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     static kernel_text_start: u8;
@@ -82,7 +82,7 @@ unsafe fn reach<'a>(root: u64, addr: usize, flags: u64, levels: u32) -> Option<&
     Some(unsafe { &mut node(at)[index(addr, levels - 1)] })
 }
 
-/// Replaces the boot page tables by the kernel's own: all memory writable and not executable at [`DIRECT`], device memory
+/// Replaces the boot page tables by the kernel's own: all memory (of several tiles, all that is this one's) writable and not executable at [`DIRECT`], device memory
 /// uncached, the image with the rights of its sections, nothing else.
 pub fn init() {
     let fresh = || FRAMES.take().expect("no memory for the kernel's page tables");
@@ -93,23 +93,27 @@ pub fn init() {
             // Made now, so that every space can copy the upper half once and for all.
             *entry = Physical::address_of(fresh()) as u64 | PRESENT | WRITE;
         }
-        for address in (0..FRAMES.end().max(4 << 30)).step_by(LARGE_PAGE) {
+        for address in (0..FRAMES.end().max(4 << 30)).step_by(LARGE_PAGE).filter(|address| tiles::has(*address)) {
             // Between 3 and 4 GiB no PC has memory.
             let device = if (3 << 30..4 << 30).contains(&address) { UNCACHED } else { 0 };
             let entry = reach(root, DIRECT + address, 0, 2).expect("no memory for the direct map");
             *entry = address as u64 | PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE | device;
+        }
+        for address in tiles::pages() {
+            let entry = reach(root, DIRECT + address, 0, 1).expect("no memory for the direct map");
+            *entry = address as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;
         }
         let text = &raw const kernel_text_start as usize..&raw const kernel_text_end as usize;
         let rodata = text.end..&raw const kernel_rodata_end as usize;
         // The linker script makes large pages of it.
         for addr in text.clone().step_by(LARGE_PAGE) {
             let entry = reach(root, addr, 0, 2).expect("no memory for the kernel's map");
-            *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | LARGE | GLOBAL;
+            *entry = boot::physical(addr) as u64 | PRESENT | LARGE | GLOBAL;
         }
         for addr in (text.end..&raw const kernel_end as usize).step_by(PAGE) {
             let rights = if rodata.contains(&addr) { NO_EXECUTE } else { WRITE | NO_EXECUTE };
             let entry = reach(root, addr, 0, 1).expect("no memory for the kernel's map");
-            *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | GLOBAL | rights;
+            *entry = boot::physical(addr) as u64 | PRESENT | GLOBAL | rights;
         }
         KERNEL_ROOT.store(root as usize, Ordering::Release);
         if isolation::is_on() {
@@ -120,7 +124,7 @@ pub fn init() {
             SHARED_ROOT.store(shared as usize, Ordering::Release);
             for addr in (text.start..&raw const kernel_entry_end as usize).step_by(PAGE) {
                 let entry = reach(shared, addr, 0, 1).expect("no memory for user code's tables");
-                *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT;
+                *entry = boot::physical(addr) as u64 | PRESENT;
             }
             let (start, len) = cores::interrupt_table();
             share(start, len);

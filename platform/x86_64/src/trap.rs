@@ -15,7 +15,7 @@ use crate::entry::{self, FIRST_INTERRUPT, PAGE_FAULT};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, unprotected, vdso};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, tiles, unprotected, vdso};
 
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
@@ -68,15 +68,8 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
             sched::preempt();
             Flow::Resume
         }
-        apic::SERIAL => {
-            serial::on_interrupt();
-            apic::end();
-            sched::preempt();
-            Flow::Resume
-        }
-        apic::DISK => {
-            disk::on_interrupt();
-            apic::end();
+        apic::SERIAL | apic::DISK | apic::TILE => {
+            serve(number);
             sched::preempt();
             Flow::Resume
         }
@@ -97,6 +90,16 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
             call(guest, &entry, frame).unwrap_or_else(|| exception(guest, frame, number, error))
         }
     }
+}
+
+/// An interrupt of a device, or of another tile.
+fn serve(vector: u8) {
+    match vector {
+        apic::SERIAL => serial::on_interrupt(),
+        apic::DISK => disk::on_interrupt(),
+        _ => tiles::on_interrupt(),
+    }
+    apic::end();
 }
 
 /// Offers the entry to the gates.
@@ -200,14 +203,7 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
             // It may have come during an entry, where nothing else would set it again; the idle loop sets it as it needs it.
             apic::arm(Some(sched::slice().min(sched::SLICE)));
         }
-        apic::SERIAL => {
-            serial::on_interrupt();
-            apic::end();
-        }
-        apic::DISK => {
-            disk::on_interrupt();
-            apic::end();
-        }
+        vector @ (apic::SERIAL | apic::DISK | apic::TILE) => serve(vector),
         apic::FORGET => {
             shoot::answer();
             apic::end();

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{boot_conformance, boot_disk, boot_fault, boot_terminal, compare};
+use super::{boot_conformance, boot_disk, boot_fault, boot_terminal, boot_tiles, compare};
 use crate::guard::Run;
 use crate::tally::Tally;
 use crate::{build, process, workspace};
@@ -392,6 +392,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     }
     boot_disk::run(filter, &image, &dir, tally);
     boot_fault::run(filter, &image, &dir, tally);
+    boot_tiles::run(filter, &image, &dir, tally);
     if super::wanted(filter, "boot/refusals") {
         tally.check("boot/refusals", refusals(&image, &dir));
     }

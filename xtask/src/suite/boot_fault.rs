@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::boot::LIMIT;
@@ -15,7 +15,7 @@ use crate::tally::Tally;
 
 /// Numbers of registers (the GDB manual, "x86 Features").
 const RSP: usize = 7;
-const RIP: usize = 16;
+pub(super) const RIP: usize = 16;
 /// Code segments.
 const USER_CODE: u32 = 0x33;
 const KERNEL_CODE: u32 = 0x10;
@@ -36,9 +36,9 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) {
     }
 }
 
-fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, goes_on: &str) -> Result<(), String> {
+/// A directory with a QEMU that has a socket for a debugger, and the socket.
+pub(super) fn debugged(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
     let described = |error: io::Error| format!("{}: {error}", dir.display());
-    // A QEMU with a socket for a debugger, found before the real one.
     let (tools, socket) = (dir.join("debugged"), dir.join("debugger"));
     let _ = fs::remove_file(&socket);
     fs::create_dir_all(&tools).map_err(described)?;
@@ -47,16 +47,25 @@ fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, g
         format!("#!/bin/sh\nPATH=${{PATH#*:}} exec qemu-system-x86_64 \"$@\" -gdb unix:{},server,nowait\n", socket.display());
     fs::write(&qemu, script).map_err(described)?;
     fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).map_err(described)?;
+    Ok((tools, socket))
+}
 
+/// The environment of a run with such a QEMU, which is found before the real one.
+pub(super) fn environment(image: &Path, tools: &Path) -> Vec<(String, String)> {
+    vec![
+        ("JANUA_IMAGE_X86_64".to_string(), image.display().to_string()),
+        ("PATH".to_string(), format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display())),
+    ]
+}
+
+fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, goes_on: &str) -> Result<(), String> {
+    let (tools, socket) = debugged(dir)?;
     // Both cores are in user code and in the kernel by turns.
     const SCRIPT: &str = "(while :; do kill -0 $$; done) & while :; do kill -0 $$; done";
     let janua = build::janua().display().to_string();
     let command = [&janua, "boot", "--smp", "2", "--", "/bin/sh", "-c", SCRIPT].map(String::from).to_vec();
-    let env = vec![
-        ("JANUA_IMAGE_X86_64".to_string(), image.display().to_string()),
-        ("PATH".to_string(), format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display())),
-    ];
-    let running = Run { command, dir, env, limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
+    let running =
+        Run { command, dir, env: environment(image, &tools), limit: LIMIT, terminal: None }.start(&dir.join("report"))?;
     let spoiled = spoil(&socket, core, register);
     let outcome = running.wait()?;
     spoiled?;
@@ -68,7 +77,7 @@ fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, g
 }
 
 /// Waits until the core has been in user code, and then is in the kernel, and spoils the register.
-fn spoil(socket: &Path, core: usize, register: usize) -> Result<(), String> {
+pub(super) fn spoil(socket: &Path, core: usize, register: usize) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(LIMIT / 2);
     let mut last = "no debugger could be connected".to_string();
     let mut wanted = USER_CODE;
@@ -79,6 +88,27 @@ fn spoil(socket: &Path, core: usize, register: usize) -> Result<(), String> {
             Ok(code) if code == wanted && wanted == USER_CODE => wanted = KERNEL_CODE,
             Ok(code) if code == wanted => return Ok(()),
             Ok(code) => last = format!("core {core} was not found with code segment {wanted:#x}, but with {code:#x}"),
+            Err(error) => last = format!("{}: {error}", socket.display()),
+        }
+    }
+    Err(last)
+}
+
+/// Waits until each core can reach the kernel's addresses that it is to reach, and no others.
+pub(super) fn reaches(socket: &Path, wanted: &[(usize, u64, bool)]) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(LIMIT / 2);
+    let mut last = "no debugger could be connected".to_string();
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+        let found = Debugger::connect(socket).and_then(|mut debugger| {
+            let found: io::Result<Vec<bool>> =
+                wanted.iter().map(|(core, address, _)| debugger.reaches(*core, *address)).collect();
+            debugger.expect_ok("D")?;
+            found
+        });
+        match found {
+            Ok(found) if found.iter().eq(wanted.iter().map(|(.., reached)| reached)) => return Ok(()),
+            Ok(found) => last = format!("of {wanted:x?} there is {found:?}"),
             Err(error) => last = format!("{}: {error}", socket.display()),
         }
     }
@@ -142,6 +172,12 @@ impl Debugger {
             answer if answer == "OK" => Ok(()),
             answer => Err(io::Error::other(format!("{packet}: {answer}"))),
         }
+    }
+
+    /// Whether the page tables that a core uses map an address.
+    fn reaches(&mut self, core: usize, address: u64) -> io::Result<bool> {
+        self.expect_ok(&format!("Hg{:x}", core + 1))?;
+        Ok(!self.ask(&format!("m{address:x},8"))?.starts_with('E'))
     }
 
     /// A core's code segment. If it is `wanted` and the kernel's, spoils the register. Lets the machine go on.

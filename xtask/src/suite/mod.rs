@@ -6,6 +6,7 @@ mod boot_conformance;
 mod boot_disk;
 mod boot_fault;
 mod boot_terminal;
+mod boot_tiles;
 mod command;
 mod compare;
 mod conformance;
