@@ -173,6 +173,8 @@ pub struct Tiles {
     pub count: u32,
     /// Processors of each.
     pub cores: u32,
+    /// Programs may be placed on any of them.
+    pub spread: bool,
 }
 
 /// The kernels of a bare machine, side by side.

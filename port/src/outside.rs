@@ -63,6 +63,8 @@ pub struct Program {
     /// It gets a terminal of its own, with a window of this size, and finds it at those of 0, 1 and 2 for which no descriptor has been
     /// handed over. One more has been: the line (a stream) at whose other end are keyboard and screen. It never blocks.
     pub terminal: Option<WindowSize>,
+    /// The tile it is to run on; `None`: the first, where all programs begin.
+    pub tile: Option<u32>,
 }
 
 /// What the inside reports.

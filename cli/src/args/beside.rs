@@ -83,7 +83,8 @@ pub struct Beside {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cores: Option<u32>,
 
-    /// The tile that programs run on: local, the one that starts them
+    /// The tile that programs run on: local, the one that starts them; spread, members of pipelines on all of them in turn, and no file in the kernels' memory can
+    /// be changed (docs/tiles.md)
     #[arg(long, value_name = "local|spread", value_parser = ["local", "spread"], hide_possible_values = true)]
     place: Option<String>,
 }
@@ -114,12 +115,6 @@ impl Beside {
         if self.tiles > MOST {
             return refuse(format!("--tiles {}: the personality `linux` has at most {MOST}", self.tiles), "give fewer");
         }
-        if self.place.as_deref() == Some("spread") {
-            return refuse(
-                "--place spread: programs cannot be placed on other tiles than the one that starts them yet",
-                "leave it out, or say local",
-            );
-        }
         if away {
             return refuse("--syscall-cores: not on several tiles yet", "leave --syscall-cores out, or --tiles");
         }
@@ -128,7 +123,7 @@ impl Beside {
         if cores > there {
             return refuse(format!("--cores {cores}: this machine has {there} processors to be used"), "give no more");
         }
-        Ok(Some(Tiles { count: self.tiles.into(), cores }))
+        Ok(Some(Tiles { count: self.tiles.into(), cores, spread: self.place.as_deref() == Some("spread") }))
     }
 }
 
@@ -187,14 +182,15 @@ mod tests {
     fn tiles_have_processors() {
         let tiles = |args: &[&str]| parse(&[args, &["--", "x"]].concat());
         assert_eq!(tiles(&[]), Ok(None));
-        assert_eq!(tiles(&["--tiles", "2", "--cores", "1"]), Ok(Some(Tiles { count: 2, cores: 1 })));
+        assert_eq!(tiles(&["--tiles", "2", "--cores", "1"]), Ok(Some(Tiles { count: 2, cores: 1, spread: false })));
+        assert!(tiles(&["--tiles", "2", "--place", "spread"]).unwrap().unwrap().spread);
         let most = tiles(&["--tiles", "16", "--place", "local"]).unwrap().unwrap();
         assert_eq!((most.count, most.cores >= 1), (16, true));
         for (wrong, why) in [
             (&["--tiles", "17"][..], "at most 16"),
             (&["--cores", "1"], "--cpus N"),
             (&["--tiles", "2", "--cores", "64"], "this machine has"),
-            (&["--tiles", "2", "--place", "spread"], "--place spread"),
+            (&["--place", "spread"], "add --tiles"),
             (&["--place", "local"], "--place"),
             (&["--tiles", "2", "--syscall-cores", "1"], "--syscall-cores"),
             (&["--personality", "invasive", "--tiles", "2", "--place", "local"], "--place"),

@@ -47,6 +47,9 @@ pub struct Exec {
     /// The directory to start in, a path inside; without it where the sandbox's program started
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cwd: Option<PathBuf>,
+    /// The tile to run on, of a sandbox started with --place spread; without it the first. No terminal, then
+    #[arg(long, value_name = "N")]
+    pub tile: Option<u32>,
     /// The program and its arguments; a name without a slash is looked up in PATH inside
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -88,6 +88,7 @@ fn program(what: &Exec, screen: Option<&Screen>) -> Result<Program, String> {
         cwd: what.cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes().to_vec()),
         files: files.collect(),
         terminal: screen.map(|_| size()),
+        tile: what.tile,
     })
 }
 

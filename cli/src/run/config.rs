@@ -94,6 +94,7 @@ pub fn boot(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<BootConfig, St
         stats: options.stats,
         modules: options.modules.clone(),
         notify_first: options.detach,
+        spread: options.tiles.is_some_and(|tiles| tiles.spread),
         debugger: gdb.map(gdb::debugger).transpose()?,
         ..BootConfig::default()
     };

@@ -71,7 +71,7 @@ pub struct Made {
 
 /// Starts the other tiles, each with what `setup` has and this configuration, and waits until their kernels have begun. While the process has one thread.
 pub fn start(wanted: Option<Wanted>, setup: &Setup<'_>, config: &[u8]) -> Result<Made, String> {
-    let Some(Wanted { count, cores }) = wanted else { return Ok(Made { tiles: Tiles::default(), own: None, links: None }) };
+    let Some(Wanted { count, cores, .. }) = wanted else { return Ok(Made { tiles: Tiles::default(), own: None, links: None }) };
     let links = Links::make(count).map_err(|error| failed(0, error.what, error.errno))?;
     // Which processors the first tile has is left to chance; the others follow.
     let first = std::process::id() as usize % janua_platform_host::processors();

@@ -35,7 +35,7 @@ use crate::system::System;
 use crate::task::exit;
 use crate::task::tree::{DEBUGGER, FIRST, INIT, Tree};
 use crate::thread::ThreadState;
-use crate::{Kernel, Seat, Task, Thread, exec, ptrace};
+use crate::{Kernel, Seat, Task, Thread, exec, place, ptrace};
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
 pub fn boot_on(
@@ -201,6 +201,9 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
         Some(program) => (&program.path, &program.argv, &program.envp),
         None => (&config.program, &config.argv, &config.envp),
     };
+    if let Some(tile) = asked.as_ref().and_then(|program| program.tile).filter(|tile| *tile != place::HOME) {
+        return load_elsewhere(thread, tile, place::Wanted { path: path.clone(), argv: argv.clone(), envp: envp.clone() });
+    }
     let loaded = match space {
         Some(space) => find_and_load(thread, space, path, argv, envp),
         None => Err(Errno::ENOMEM),
@@ -208,6 +211,7 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
     if let Some(notice) = notice {
         notice.give(loaded.as_ref().map(drop).map_err(|errno| *errno));
     }
+    place::guest::loaded(thread, loaded.as_ref().map(drop).map_err(|errno| *errno));
     match loaded {
         Ok(Some(first)) => {
             *frame = first;
@@ -224,6 +228,20 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
             outside::report(kernel, outer, |id| Answer::Says { id, text });
             let missing = matches!(errno, Errno::ENOENT | Errno::ENOTDIR);
             exit::exit_group(thread, if missing { 127 } else { 126 });
+        }
+    }
+}
+
+/// The same for a program that is wanted on another tile, or nowhere.
+fn load_elsewhere(thread: &Thread, tile: u32, wanted: place::Wanted) {
+    let (pid, outer) = (thread.task.pid, thread.task.outer.load(Ordering::Relaxed));
+    let name = String::from_utf8_lossy(&wanted.path).into_owned();
+    match place::place(thread, tile, wanted) {
+        Ok(()) => outside::report(&thread.kernel, outer, |id| Answer::Started { id, pid }),
+        Err(why) => {
+            let text = format!("janua: {name}: not on tile {tile}: {why}\n");
+            outside::report(&thread.kernel, outer, |id| Answer::Says { id, text });
+            exit::exit_group(thread, 126);
         }
     }
 }

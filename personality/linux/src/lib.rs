@@ -21,6 +21,7 @@ pub mod misc;
 pub mod mm;
 pub mod net;
 pub mod outside;
+pub mod place;
 pub mod poll;
 pub mod prctl;
 pub mod process;

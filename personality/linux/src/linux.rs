@@ -128,6 +128,8 @@ impl Personality for Linux {
     async fn stopped(thread: &Thread) -> isize {
         if ptrace::is_inside(thread) {
             ptrace::stopped(thread).await;
+        } else if crate::place::is_elsewhere(thread) {
+            crate::place::until_ended(thread).await;
         } else {
             task::stop::stopped(thread).await;
         }

@@ -34,7 +34,7 @@ use crate::process::{Extension, State};
 use crate::signal::{SigInfo, send};
 use crate::task::tree::INIT;
 use crate::time::cpu;
-use crate::{Kernel, Task, boot, procfs, tiles};
+use crate::{Kernel, Seat, Task, boot, procfs, tiles};
 
 /// What runs because the outside has asked for it.
 #[derive(Default)]
@@ -48,6 +48,21 @@ pub struct Running {
 }
 
 impl Running {
+    /// Lets a process that the tree knows already load its program; one that cannot be begun is taken out.
+    pub(crate) fn begin(&self, kernel: &Kernel, task: &Arc<Task>, seat: &Arc<Seat>, order: Order) -> Result<()> {
+        let pid = task.pid;
+        self.programs.lock().insert(pid, order);
+        boot::begin(kernel, task, seat).inspect_err(|_| {
+            self.programs.lock().remove(&pid);
+            let mut tree = kernel.tree.lock();
+            tree.remove_thread(pid);
+            task.group.lock().threads.clear();
+            task.group.lock().state = State::Dead(0);
+            tree.remove_process(task);
+            kernel.ending.unborn();
+        })
+    }
+
     /// What a process is to load, if that is not the first program.
     pub fn take_program(&self, pid: u32) -> Option<Order> {
         self.programs.lock().remove(&pid)
@@ -301,7 +316,6 @@ fn enter(
         (task, seat)
     };
     let pid = task.pid;
-    kernel.outside.programs.lock().insert(pid, order);
     if id != 0 {
         kernel.outside.pids.lock().insert(id, pid);
     }
@@ -310,15 +324,8 @@ fn enter(
         terminal::give(&terminal, &task);
         kernel.outside.lines.lock().insert(id, attached.clone());
     }
-    boot::begin(kernel, &task, &seat).inspect_err(|_| {
-        kernel.outside.programs.lock().remove(&pid);
+    kernel.outside.begin(kernel, &task, &seat, order).inspect_err(|_| {
         kernel.outside.pids.lock().remove(&id);
-        let mut tree = kernel.tree.lock();
-        tree.remove_thread(pid);
-        task.group.lock().threads.clear();
-        task.group.lock().state = State::Dead(0);
-        tree.remove_process(&task);
-        kernel.ending.unborn();
     })?;
     Ok(pid)
 }

@@ -45,6 +45,10 @@ pub struct Process {
     pub program: AtomicU64,
     /// The outside's number for it, where that has asked for it; 0 otherwise.
     pub outer: AtomicU32,
+    /// The tile it runs on, as its home has it; 0: this one. Set under the group's lock ([`crate::place`]).
+    pub tile: AtomicU32,
+    /// The number by which the home tile knows it, or whom it descends from; 0: its home is here.
+    pub home: AtomicU32,
     /// When it started, monotonic.
     pub started: Nanos,
     /// The parent's pid, 0 for init. Written under the tree's lock.
@@ -296,6 +300,8 @@ impl Process {
             still: Hold::new(),
             program: AtomicU64::new(program),
             outer: AtomicU32::new(0),
+            tile: AtomicU32::new(0),
+            home: AtomicU32::new(0),
             started,
             parent: AtomicU32::new(0),
             maker: AtomicU32::new(0),

@@ -73,6 +73,7 @@ pub fn start_with(
     if let Err(why) = fs::setup::mount_all(&kernel) {
         refuse(machine, &why);
     }
+    crate::place::freeze(&kernel);
     trace(&kernel);
     start_modules(&kernel, jail.is_none())?;
     let console = terminal::console(&kernel)?.map(Arc::new);

@@ -75,6 +75,8 @@ pub struct System {
     pub ring_gate: RwLock<Option<&'static dyn RingGate>>,
     /// What hears the other tiles, where there are some.
     pub monitor: RwLock<Option<Arc<Monitor>>>,
+    /// Programs on other tiles than the one that starts them.
+    pub place: crate::place::Placing,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -94,6 +96,7 @@ impl System {
             rings: crate::uring::Rings::new(&vfs),
             ring_gate: RwLock::new(None),
             monitor: RwLock::new(None),
+            place: Default::default(),
             memory,
             jail,
             tree: Mutex::new(Tree::default()),

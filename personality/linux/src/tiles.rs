@@ -17,8 +17,9 @@ use crate::Kernel;
 const PATIENCE: Nanos = 500_000_000;
 
 /// Begins to listen to the other tiles, and asks each whether it listens.
-pub fn start(kernel: &Kernel, tiles: &dyn Tiles) -> Result<()> {
+pub fn start(kernel: &Arc<Kernel>, tiles: &dyn Tiles) -> Result<()> {
     let monitor = Monitor::new(kernel.machine, tiles);
+    crate::place::prepare(kernel, &monitor)?;
     monitor.start()?;
     for tile in monitor.others() {
         // Nobody waits for the answer: it is counted.

@@ -59,6 +59,8 @@ pub struct BootConfig {
     pub notify_first: bool,
     /// There is no first program: the kernel waits for what the outside asks for.
     pub idle: bool,
+    /// Programs may be placed on other tiles: files in the kernel's memory stay as they are, so that all tiles have the same.
+    pub spread: bool,
     /// A program that traces the first one, from before its first instruction.
     pub debugger: Option<BootDebugger>,
 }

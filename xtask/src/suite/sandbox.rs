@@ -10,6 +10,7 @@ mod places;
 mod ring;
 mod running;
 mod speed;
+mod spread;
 mod tiles;
 mod traced;
 
@@ -122,6 +123,7 @@ pub fn names() -> impl Iterator<Item = String> {
         .iter()
         .chain(gdb::TESTS)
         .chain(tiles::TESTS)
+        .chain(spread::TESTS)
         .chain(apart::TESTS)
         .chain(gdb::APART)
         .map(|(name, _)| (*name).to_string())
@@ -135,12 +137,14 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
             .iter()
             .chain(gdb::APART)
             .chain(tiles::TESTS)
+            .chain(spread::TESTS)
             .filter(|(name, _)| super::wanted(filter, name) && !super::native())
     };
     let chosen: Vec<(&Test, &str)> = TESTS
         .iter()
         .chain(gdb::TESTS)
         .chain(tiles::TESTS)
+        .chain(spread::TESTS)
         .filter(|(name, _)| super::wanted(filter, name))
         .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
         .chain(apart().map(|test| (test, compare::PTRACE)))

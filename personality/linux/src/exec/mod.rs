@@ -38,7 +38,7 @@ use janua_port::{Frame, PAGE, Prot, Space};
 use crate::Thread;
 use crate::thread::ThreadExt;
 use crate::x86::i386::{thread_area, vdso};
-use crate::{ptrace, signal, task};
+use crate::{place, ptrace, signal, task};
 use args::Strings;
 use cred::Rights;
 use elf::Elf;
@@ -83,7 +83,10 @@ struct Prepared {
 
 /// execve(2).
 pub async fn execve<W: Words<usize>>(thread: &Thread, path: UserStr, argv: UserPtr<W>, envp: UserPtr<W>) -> Result<()> {
-    let prepared = from_user(thread, AT_FDCWD, path, argv, envp, 0)?;
+    let (prepared, elsewhere) = from_user(thread, AT_FDCWD, path, argv, envp, 0)?;
+    if elsewhere.is_some_and(|wanted| place::spread(thread, wanted)) {
+        return Ok(());
+    }
     replace(thread, prepared).await
 }
 
@@ -96,7 +99,7 @@ pub async fn execveat<W: Words<usize>>(
     envp: UserPtr<W>,
     flags: u32,
 ) -> Result<()> {
-    let prepared = from_user(thread, dir, path, argv, envp, flags)?;
+    let (prepared, _) = from_user(thread, dir, path, argv, envp, flags)?;
     replace(thread, prepared).await
 }
 
@@ -134,14 +137,17 @@ fn from_user<W: Words<usize>>(
     argv: UserPtr<W>,
     envp: UserPtr<W>,
     flags: u32,
-) -> Result<Box<Prepared>> {
+) -> Result<(Box<Prepared>, Option<place::Wanted>)> {
     let path = path.path(thread.user())?;
     let target = open_target(thread, dir, &path, flags)?;
     let mut budget = args::budget(thread.limit(rlimit::STACK));
     args::spend(&mut budget, target.name.len())?;
     let args = Strings::read(thread.user(), argv, &mut budget)?;
     let env = Strings::read(thread.user(), envp, &mut budget)?;
-    prepare(thread, target, args, env, budget)
+    let strings = |strings: &Strings| strings.iter().map(<[u8]>::to_vec).collect();
+    let wanted = || place::Wanted { path, argv: strings(&args), envp: strings(&env) };
+    let elsewhere = place::may_place(thread).then(wanted);
+    Ok((prepare(thread, target, args, env, budget)?, elsewhere))
 }
 
 async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
@@ -195,7 +201,7 @@ fn rights(thread: &Thread, prepared: &Prepared) -> Rights {
 }
 
 /// Whether another process shares root, directory and umask with the caller's (CLONE_FS).
-fn shares_fs(thread: &Thread) -> bool {
+pub(crate) fn shares_fs(thread: &Thread) -> bool {
     let own = thread.fs();
     let is_other = |seat: &Arc<crate::Seat>| seat.task.pid != thread.process().pid && seat.task.ended().is_none();
     thread.kernel.tree.lock().threads().any(|seat| is_other(&seat) && Arc::ptr_eq(&seat.fs(), &own))

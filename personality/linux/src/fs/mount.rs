@@ -76,6 +76,7 @@ impl MsFlags {
 const OPTIONS_MOST: usize = 4096;
 
 fn admin(thread: &Thread) -> Result<()> {
+    crate::place::may_mount(&thread.kernel)?;
     if thread.ext.cred().capable(access::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
 }
 

@@ -201,6 +201,9 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     if let Some(seat) = seat {
         processor_lines(&seat.sched.processors(subject.kernel.machine), text);
     }
+    if let Some(tile) = crate::place::shown(&task.kernel, task) {
+        let _ = writeln!(text, "Tile:\t{tile}");
+    }
     // Counted by thread; a process shows its leader's.
     let used = seat.map(|seat| cpu::usage_of_thread(seat)).unwrap_or_default();
     let _ = write!(text, "voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n", used.waits, used.preemptions);

@@ -1,6 +1,7 @@
 //! Delivery: what a thread does with its signals on its return to user mode.
 
 use alloc::format;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
 use janua_abi::linux::signal::*;
@@ -15,7 +16,7 @@ use crate::signal::SigSet;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
 use crate::x86::frame as stack_frame;
-use crate::{Thread, ptrace, signal};
+use crate::{Thread, place, ptrace, signal};
 
 /// restart_syscall(2).
 const RESTART_SYSCALL: u64 = 219;
@@ -26,6 +27,11 @@ const RESTART_SYSCALL_I386: u64 = 0;
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     loop {
         if ptrace::before_leave(thread, frame) {
+            return Leave::Wait;
+        }
+        if place::is_elsewhere(thread) {
+            // By which it has been brought here.
+            thread.clear_work(work::STOP);
             return Leave::Wait;
         }
         let flags = thread.work();
@@ -120,7 +126,9 @@ fn act_by_default(thread: &Thread, frame: &Frame, info: &SigInfo) {
         Default::Stop => {
             let process = thread.process();
             // Nobody could continue a member of an orphaned group (POSIX); SIGSTOP is unconditional.
-            let orphaned = number != SIGSTOP && thread.kernel.tree.lock().is_orphaned(process.pgrp());
+            let orphaned = number != SIGSTOP
+                && process.home.load(Ordering::Relaxed) == 0
+                && thread.kernel.tree.lock().is_orphaned(process.pgrp());
             if !orphaned {
                 stop::begin(thread, number);
             }

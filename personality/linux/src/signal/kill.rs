@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::capability::CAP_KILL;
 use janua_abi::linux::layout::Layout;
@@ -13,12 +14,12 @@ use janua_kernel::table::Fd;
 use super::calls::Signal;
 use super::send::{send_task, send_thread};
 use crate::process::Process;
-use crate::procfs;
 use crate::task::access;
 use crate::task::pidfd::PidFd;
 use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
+use crate::{place, procfs};
 
 /// Whether the calling thread may send `signal` to a process: same user, the capability, or SIGCONT within the session. Nobody to one that is closed.
 fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {
@@ -76,8 +77,11 @@ pub fn kill(thread: &Thread, pid: i32, signal: Signal) -> Result<()> {
     let signal = signal.or_none()?;
     let info = by_me(thread, signal, si::USER);
     match pid {
-        1.. => send_checked(thread, &find(thread, pid)?, signal, info),
-        0 => send_many(thread, group_members(thread, thread.process().pgrp()), signal, info),
+        1.. => match find(thread, pid) {
+            Err(Errno::ESRCH) => place::guest::kill(thread, pid, signal),
+            found => send_checked(thread, &found?, signal, info),
+        },
+        0 => send_to_group(thread, thread.process().pgrp(), signal, info),
         -1 => {
             let me = thread.process().pid;
             let mut all = thread.kernel.processes();
@@ -85,8 +89,20 @@ pub fn kill(thread: &Thread, pid: i32, signal: Signal) -> Result<()> {
             send_to_all(thread, &all, signal, info)
         }
         i32::MIN => Err(Errno::ESRCH),
-        _ => send_many(thread, group_members(thread, pid.unsigned_abs()), signal, info),
+        _ => send_to_group(thread, pid.unsigned_abs(), signal, info),
     }
+}
+
+/// Sends to a group, wherever its members run: on another tile than its home that asks the home to do it.
+fn send_to_group(thread: &Thread, pgrp: u32, signal: u32, info: SigInfo) -> Result<()> {
+    if thread.process().home.load(Ordering::SeqCst) != 0 && pgrp < place::first_pid(1) {
+        return place::guest::kill(thread, -(pgrp as i32), signal);
+    }
+    send_many(thread, group_members(thread, pgrp), signal, info)?;
+    if signal != 0 {
+        place::forward_group(&thread.kernel, pgrp, &info);
+    }
+    Ok(())
 }
 
 fn group_members(thread: &Thread, pgrp: u32) -> Vec<Arc<Task>> {

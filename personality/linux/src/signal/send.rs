@@ -70,6 +70,7 @@ pub fn send_group(kernel: &Kernel, pgrp: u32, info: SigInfo) -> bool {
     for member in &members {
         let _ = send_task(member, info);
     }
+    crate::place::forward_group(kernel, pgrp, &info);
     !members.is_empty()
 }
 
@@ -158,6 +159,9 @@ fn push(group: &mut Group, target: Target, info: SigInfo, of_timer: bool, queued
     }
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
         group.killed |= signal == SIGKILL;
+        return Ok(Sent::Pending);
+    }
+    if crate::place::forward(task, &info) {
         return Ok(Sent::Pending);
     }
     // A stop and a continuation cancel each other, whatever becomes of them after (signal(7)).

@@ -470,6 +470,7 @@ fn new_process(thread: &Thread, request: &Request, pid: u32, mm: Arc<Mm>, files:
     child.pgrp.store(parent.pgrp(), Ordering::Relaxed);
     child.session = RwLock::new(parent.session());
     child.maker.store(thread.tid(), Ordering::Relaxed);
+    child.home.store(parent.home.load(Ordering::Relaxed), Ordering::Relaxed);
     if has(clone::PARENT) {
         child.maker.store(parent.maker.load(Ordering::Relaxed), Ordering::Relaxed);
         child.parent.store(parent.parent(), Ordering::Relaxed);

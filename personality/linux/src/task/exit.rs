@@ -231,6 +231,7 @@ fn end_process(thread: &Thread, status: u32) {
     letters.deliver();
     ptrace::process_ended(task, status);
     task.changes.wake_all();
+    crate::place::guest::ended(task, status);
     crate::outside::program_ended(kernel, task.outer.load(Ordering::Relaxed), status);
     if task.pid == FIRST && known {
         begin_ending(kernel, status);
@@ -437,6 +438,7 @@ pub fn notify_parent(task: &Arc<Task>, what: Report) {
         let parent = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned();
         (parent, tree.tracee(task.pid).map(|tracee| tracee.tracer))
     };
+    crate::place::guest::changed(task, what);
     let Some(parent) = parent else { return };
     if code == si::CLD_STOPPED && traced == Some(parent.pid) {
         // It learns of each thread's stop.

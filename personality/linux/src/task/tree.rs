@@ -42,6 +42,8 @@ pub struct Tree {
     /// By id.
     sessions: BTreeMap<u32, Weak<Session>>,
     last_pid: u32,
+    /// Where the numbers given out begin again after a wrap, and where they end; 0 for all there are.
+    range: (u32, u32),
     /// The first program's parent is outside, in its session as far as job control goes: its group is not orphaned while it stays in
     /// that session, which is init's.
     pub job_control_outside: bool,
@@ -50,11 +52,13 @@ pub struct Tree {
 impl Tree {
     /// A number no process, thread, group or session uses. EAGAIN when there is none.
     pub fn allocate_pid(&mut self) -> Result<u32> {
+        let (first, end) = self.range;
+        // The last one is the debugger's alone.
+        let end = if end == 0 { DEBUGGER } else { end.min(DEBUGGER) };
         for _ in 0..PID_MAX {
             self.last_pid += 1;
-            // The last one is the debugger's alone.
-            if self.last_pid >= DEBUGGER {
-                self.last_pid = RESERVED;
+            if self.last_pid >= end {
+                self.last_pid = first.max(RESERVED);
             }
             let pid = self.last_pid;
             let used = self.processes.contains_key(&pid)
@@ -67,6 +71,12 @@ impl Tree {
             }
         }
         Err(Errno::EAGAIN)
+    }
+
+    /// From now on only numbers of this range are given out.
+    pub fn give_out(&mut self, first: u32, end: u32) {
+        self.range = (first, end);
+        self.last_pid = self.last_pid.max(first);
     }
 
     /// The last number given out.

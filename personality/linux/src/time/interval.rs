@@ -47,6 +47,11 @@ pub fn disarm(task: &Task) {
     }
 }
 
+/// Whether a timer of the process is set.
+pub fn is_armed(task: &Task) -> bool {
+    task.interval.real.lock().progress.next.is_some() || task.interval.cpu.lock().iter().any(|timer| timer.next.is_some())
+}
+
 /// Starts to look at a process' processor time, unless that is under way.
 pub fn start_sampling(task: &Arc<Task>) {
     let mut sampling = task.interval.sampling.lock();

@@ -133,9 +133,9 @@ other=; test $(id -u) = 0 && other="setpriv --reuid 65534 --regid 65534 --clear-
 /// What cannot be had is refused with the reason.
 fn refused(s: &Sandbox) -> Result<(), String> {
     let body = r#"
-for bad in '--tiles 17' '--tiles 2 --cores 64' '--cores 1' '--tiles 2 --place spread' '--tiles 2 --syscall-cores 1' '--tiles 0'; do
+for bad in '--tiles 17' '--tiles 2 --cores 64' '--cores 1' '--tiles 2 --syscall-cores 1' '--tiles 0'; do
   run $bad -- true 2>/dev/null; echo $?
 done
 "#;
-    says(s, body, &"125\n".repeat(6))
+    says(s, body, &"125\n".repeat(5))
 }
