@@ -49,7 +49,11 @@ pub fn booted(boot: &Boot) -> Result<Option<BootTiles>, Refusal> {
             "leave --smp out, and give --tiles and --cores",
         );
     }
-    Ok(Some(BootTiles { kernels: Tiles { count, cores }, programs: programs(&boot.on, count)?, messages: boot.messages }))
+    Ok(Some(BootTiles {
+        kernels: Tiles { count, cores, spread: false },
+        programs: programs(&boot.on, count)?,
+        messages: boot.messages,
+    }))
 }
 
 /// The programs of the tiles behind the first.

@@ -6,9 +6,9 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use crate::signal::SigSet;
 use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction, SigInfo};
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
 use janua_kernel::tiles::{Channel, Offer};
 use janua_object::fdtable::FdTable;

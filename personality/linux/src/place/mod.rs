@@ -21,10 +21,10 @@ use core::future::poll_fn;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Poll;
 
+use crate::signal::SigSet;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGCHLD, SIGKILL, SIGMAX, SigInfo};
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
 use janua_kernel::thread::work;
 use janua_kernel::tiles::Monitor;
