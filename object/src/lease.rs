@@ -5,12 +5,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
-use janua_rt::{Mutex, Notify, WaitQueue};
+use janua_rt::{AtomicU64, Mutex, Notify, WaitQueue};
 
 use crate::lock::{FileKey, Mode};
 

@@ -264,13 +264,8 @@ impl<T: Tried> World<T> {
     fn write(&mut self, space: usize, page: usize, byte: u8) {
         let done = self.spaces[space].0.write(addr::<T>(page), &[byte]) == 1;
         let short = self.is_short(space, page);
+        let inside = self.is_inside(space, page);
         let Some(wanted) = self.spaces[space].1.pages.get_mut(&page) else { return assert!(!done) };
-        let inside = match wanted.what {
-            What::Shared(object, number) | What::Private(object, number, None) => {
-                (number as usize) < self.objects[object].1.len()
-            }
-            _ => true,
-        };
         if !done {
             assert!(!wanted.prot.write || !inside || short, "page {page}");
             return;
@@ -285,6 +280,43 @@ impl<T: Tried> World<T> {
                     self.stored.insert(*number);
                 }
             }
+        }
+    }
+
+    /// Whether what is behind a page has not ended before it.
+    fn is_inside(&self, space: usize, page: usize) -> bool {
+        match self.spaces[space].1.pages.get(&page).map(|page| page.what) {
+            Some(What::Shared(object, number) | What::Private(object, number, None)) => {
+                (number as usize) < self.objects[object].1.len()
+            }
+            _ => true,
+        }
+    }
+
+    /// Brings a page for all that its mapping grants, as a machine does with each mapping whose user code cannot wait for a page: no access to
+    /// it may fault from then on.
+    fn bring(&mut self, space: usize, page: usize) {
+        let at = addr::<T>(page);
+        let done = self.spaces[space].0.bring_all(at, at + PAGE).is_ok();
+        let (short, inside) = (self.is_short(space, page), self.is_inside(space, page));
+        let entry = self.spaces[space].0.with_table(|table| table.get(at));
+        let Some(wanted) = self.spaces[space].1.pages.get_mut(&page) else { return assert!(done && entry.is_none()) };
+        if !can_read(wanted.prot) {
+            return assert!(done);
+        }
+        if !done {
+            return assert!(!inside || short, "page {page} was not brought");
+        }
+        assert!(inside, "page {page} was brought");
+        assert_eq!(entry.map(|entry| entry.prot), Some(Prot { read: true, ..wanted.prot }), "page {page}");
+        match &mut wanted.what {
+            What::Private(object, number, own @ None) if wanted.prot.write => {
+                *own = Some(self.objects[*object].1[*number as usize]);
+            }
+            What::Shared(FILLED, number) if wanted.prot.write => {
+                self.stored.insert(*number);
+            }
+            _ => {}
         }
     }
 
@@ -435,7 +467,7 @@ impl<T: Tried> World<T> {
         let object = below(OBJECTS);
         let prot = Prot { read: below(4) > 0, write: below(4) > 0, exec: false };
         let chosen = Chosen { space, first, count, object, prot, byte: 1 + below(255) as u8 };
-        match below(26) {
+        match below(27) {
             number @ 0..18 => self.change_pages(number, &chosen, below),
             18 if self.spaces.len() < SPACES => {
                 self.fork(space);
@@ -446,6 +478,10 @@ impl<T: Tried> World<T> {
                     self.spaces.swap_remove(space);
                 }
                 "end of a space"
+            }
+            26 => {
+                (first..first + count).for_each(|page| self.bring(space, page));
+                "bring"
             }
             number => self.change_object(number, &chosen, below),
         }

@@ -41,4 +41,4 @@ pub use sync::{Mutex, MutexGuard, Sleep};
 pub use sync::{RwLock, RwLockReadGuard};
 pub use waitq::{Notify, Registration, Target, WaitQueue};
 #[cfg(not(loom))]
-pub use wide::AtomicU64;
+pub use wide::{AtomicI64, AtomicU64};

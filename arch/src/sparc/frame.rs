@@ -56,8 +56,50 @@ impl Frame {
         self.npc = self.npc.wrapping_add(4);
     }
 
+    /// Whether user code can be made to stop behind each instruction: the processor has no flag for it.
+    pub const STEPS: bool = false;
+
+    pub fn is_stepped(&self) -> bool {
+        false
+    }
+
+    /// Nothing: see [`Frame::STEPS`].
+    pub fn set_stepped(&mut self, _stepped: bool) {}
+
     /// There is no second ABI.
     pub fn mark_compat_call(&mut self) {}
+
+    pub fn is_compat_call(&self) -> bool {
+        false
+    }
+
+    /// There is no second kind of user code.
+    pub fn is_compat_mode(&self) -> bool {
+        false
+    }
+
+    /// Makes the frame, which is behind its trap instruction, execute it again with the number in `number`. It was in no delay slot.
+    pub fn restart_call(&mut self, number: u64) {
+        self.o[0] = number as u32;
+        self.pc = self.pc.wrapping_sub(4);
+        self.npc = self.npc.wrapping_sub(4);
+        self.number = u32::MAX;
+    }
+
+    /// The same with the number it had.
+    pub fn repeat_call(&mut self) {
+        self.restart_call(self.number.into());
+    }
+
+    /// Whether it entered by a call that could be made again.
+    pub fn is_call(&self) -> bool {
+        self.number != u32::MAX
+    }
+
+    /// From now on it is that of no call.
+    pub fn forget_call(&mut self) {
+        self.number = u32::MAX;
+    }
 
     /// The number of a call.
     pub fn number(&self) -> usize {
@@ -87,7 +129,17 @@ impl Frame {
         self.o[6] as usize
     }
 
+    /// The window's save area goes with it: its owner has put 64 bytes there.
+    pub fn set_stack_pointer(&mut self, sp: usize) {
+        self.o[6] = sp as u32;
+    }
+
     pub fn program_counter(&self) -> usize {
         self.pc as usize
+    }
+
+    pub fn set_program_counter(&mut self, pc: usize) {
+        self.pc = pc as u32;
+        self.npc = self.pc.wrapping_add(4);
     }
 }

@@ -172,6 +172,9 @@ impl Frame {
         self.orig_rax = u64::MAX;
     }
 
+    /// Whether user code can be made to stop behind each instruction.
+    pub const STEPS: bool = true;
+
     /// Whether user code stops behind its next instruction (the trap flag).
     pub fn is_stepped(&self) -> bool {
         self.rflags & STEP != 0

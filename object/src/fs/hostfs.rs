@@ -23,14 +23,14 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::wait::EVENTS;
 use janua_port::host::HostStat;
 use janua_port::{Host, HostFd, HostFiles, Machine, Nanos, OwnedFd};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::caller::Cred;
 use crate::file::flags;

@@ -30,14 +30,14 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::PAGE_SIZE;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_port::space::Bounds;
 use janua_port::{Machine, Space};
-use janua_rt::{Mutex, MutexGuard, RwLock};
+use janua_rt::{AtomicU64, Mutex, MutexGuard, RwLock};
 
 use crate::file::OpenFile;
 

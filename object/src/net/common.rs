@@ -1,14 +1,14 @@
 //! What every socket has: its identity, wait queue, pending error, shut directions, and the options of level SOL_SOCKET.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::net::{Linger, SockTxtime, af, bpf, so, sock, stamping};
 use janua_abi::linux::time::COARSE;
 use janua_abi::linux::time::clock::MONOTONIC;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
-use janua_rt::{Mutex, WaitQueue};
+use janua_rt::{AtomicU64, Mutex, WaitQueue};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::caller::Cred;

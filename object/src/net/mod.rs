@@ -25,11 +25,12 @@ pub mod unix;
 mod urgent;
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::net::{af, ipproto, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Clock, Host, Machine};
+use janua_rt::AtomicU64;
 
 use common::cap;
 use host::HostSocket;

@@ -5,9 +5,10 @@
 
 use alloc::string::String;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::net::tcp::state::{CLOSE_WAIT, ESTABLISHED};
+use janua_rt::AtomicU64;
 
 use crate::net::NetSystem;
 use crate::net::inet::counts::Datagrams;

@@ -1,10 +1,11 @@
 //! The time of the last datagram a program has read (SIOCGSTAMP, socket(7)).
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::net::ioctl::{SIOCGSTAMP, SIOCGSTAMP_NEW, SIOCGSTAMPNS, SIOCGSTAMPNS_NEW};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use janua_rt::AtomicU64;
 
 use crate::caller::Caller;
 

@@ -6,13 +6,13 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::view::View;
 use janua_port::{Backing, Machine, MemoryObject};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::caller::{Caller, Cred};
 use crate::coverage::{Charge, Coverage, PAGE};

@@ -24,11 +24,11 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
-use janua_rt::{Mutex, MutexGuard, RwLock};
+use janua_rt::{AtomicU64, Mutex, MutexGuard, RwLock};
 
 use crate::caller::Caller;
 use crate::lease::Leases;

@@ -7,12 +7,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::hash::BuildHasherDefault;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use bitflags::bitflags;
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_rt::{RwLock, RwLockReadGuard, WaitQueue};
+use janua_rt::{AtomicU64, RwLock, RwLockReadGuard, WaitQueue};
 
 use crate::caller::Caller;
 use crate::file::Events;

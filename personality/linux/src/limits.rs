@@ -1,14 +1,14 @@
 //! Resource limits (getrlimit(2)): the numbers, and who may change them.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, rlimit};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Kind};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::process::Process;
 use crate::task::{CAP_SYS_RESOURCE, access};

@@ -14,7 +14,7 @@ use janua_object::epoll::Epoll;
 use crate::boot::BootConfig;
 use crate::task::{CAP_SYS_ADMIN, access};
 use crate::thread::ThreadExt;
-use crate::{Seat, Task, Thread};
+use crate::{Seat, Task, Thread, processor};
 
 /// The Linux release whose interface this is.
 pub const RELEASE: &str = "6.18.0-janua";
@@ -36,7 +36,7 @@ pub fn uts_name(config: &BootConfig) -> UtsName {
         nodename: or(&config.hostname, b"janua"),
         release: field(RELEASE.as_bytes()),
         version: field(VERSION.as_bytes()),
-        machine: field(b"x86_64"),
+        machine: field(processor::NAME.as_bytes()),
         domainname: or(&config.domainname, b"(none)"),
     }
 }
@@ -52,7 +52,7 @@ pub fn names(thread: &Thread) -> UtsName {
     const PER_LINUX32: u32 = 8;
     let uts = *thread.kernel.uts.read();
     if thread.process().settings.personality.load(Ordering::Relaxed) & PER_MASK == PER_LINUX32 {
-        return UtsName { machine: field(b"i686"), ..uts };
+        return UtsName { machine: field(processor::NAME_32.as_bytes()), ..uts };
     }
     uts
 }
@@ -227,7 +227,7 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
         }
     };
     // Addresses are mixed, so that a program learns their order and nothing else of the kernel's layout.
-    let [one, two] = words.map(|word| word.rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5);
+    let [one, two] = words.map(|word| (word as u64).rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5);
     Ok(match one.cmp(&two) {
         core::cmp::Ordering::Equal => 0,
         core::cmp::Ordering::Less => 1,

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::signal::SIGCHLD;
@@ -17,7 +17,7 @@ use janua_object::mm::Mm;
 use janua_object::sysv::sem::SemSet;
 use janua_port::Nanos;
 use janua_port::machine;
-use janua_rt::{Hold, Mutex, RwLock, WaitQueue};
+use janua_rt::{AtomicU64, Hold, Mutex, RwLock, WaitQueue};
 
 use crate::Seat;
 use crate::fs::FsContext;

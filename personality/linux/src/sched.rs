@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
@@ -13,7 +13,7 @@ use janua_kernel::UserPtr;
 use janua_object::Cred;
 use janua_port::PAGE;
 use janua_port::machine::{Demand, Machine};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::task::tree::INIT;

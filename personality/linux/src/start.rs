@@ -11,7 +11,7 @@ use janua_kernel::{Place, Places, Row};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
-use janua_port::{Asked, Host, Machine, Nanos, RingGate, Tiles};
+use janua_port::{Asked, Host, Machine, Nanos, RingGate};
 use janua_rt::executor::Policy;
 
 use crate::boot::{self, BootConfig, BootPolicy};
@@ -19,7 +19,7 @@ use crate::dev::terminal::Outer;
 use crate::dev::{self, terminal};
 use crate::fs::setup::MountDisk;
 use crate::process::Extension;
-use crate::{Kernel, Linux, fs, outside, procfs};
+use crate::{Kernel, Linux, fs, outside, processor, procfs, tiles};
 
 /// Which calls there are.
 pub struct Interface {
@@ -29,13 +29,13 @@ pub struct Interface {
     /// What the first program's process has besides ([`crate::process::Process::extension`]).
     pub extension: Option<Extension>,
     /// The kernels beside this one, where there are some.
-    pub tiles: Option<Box<dyn Tiles>>,
+    pub tiles: Option<Box<dyn tiles::Tiles>>,
 }
 
 impl Interface {
     /// That of Linux.
     pub fn linux() -> Interface {
-        Interface { rows: crate::table::ROWS, compat: crate::x86::i386::table::ROWS, extension: None, tiles: None }
+        Interface { rows: processor::ROWS, compat: processor::ROWS_32, extension: None, tiles: None }
     }
 }
 
@@ -79,8 +79,8 @@ pub fn start_with(
     let console = terminal::console(&kernel)?.map(Arc::new);
     *kernel.outer.write() = console.clone();
     terminal::register(&kernel, console.as_deref())?;
-    if let Some(tiles) = &interface.tiles {
-        crate::tiles::start(&kernel, &**tiles)?;
+    if let Some(others) = &interface.tiles {
+        tiles::start(&kernel, &**others)?;
     }
     if kernel.config.idle {
         boot::reserve_first(&kernel)?;

@@ -3,10 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
 
 use janua_abi::linux::process::UtsName;
-use janua_kernel::tiles::Monitor;
 use janua_object::memfd::MemFs;
 use janua_object::mm::jail::Jail;
 use janua_object::net::NetSystem;
@@ -14,7 +12,7 @@ use janua_object::sysv::Ipc;
 use janua_object::tty::pts::Pairs;
 use janua_object::vfs::Vfs;
 use janua_port::{Machine, Nanos, RingGate, Space, UserMemory};
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{AtomicU64, Mutex, RwLock};
 
 use crate::boot::BootConfig;
 use crate::dev::terminal::Outer;
@@ -22,6 +20,7 @@ use crate::fs::{FileState, FsContext};
 use crate::mm::watch::Watch;
 use crate::task::Tree;
 use crate::task::exit::Ending;
+use crate::tiles::Monitor;
 use crate::user::Users;
 use crate::{Seat, Task};
 

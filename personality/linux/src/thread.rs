@@ -2,7 +2,7 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::prctl::mce;
@@ -11,7 +11,7 @@ use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::vfs::Remembered;
 use janua_object::vfs::access::searches_all;
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{AtomicU64, Mutex, RwLock};
 
 use crate::caller::ThisThread;
 use crate::fs::FsContext;
@@ -68,7 +68,7 @@ pub struct ThreadState {
     /// Paths it names again and again. Only the thread itself uses it.
     pub paths: Mutex<Remembered>,
     /// Thread areas of 32-bit code; and one to be set by the thread itself at its start.
-    pub areas: Mutex<crate::x86::i386::thread_area::Areas>,
+    pub areas: Mutex<crate::processor::thread_area::Areas>,
     pub new_area: Mutex<Option<UserDesc>>,
     /// Whether and how it is traced (ptrace(2)).
     pub trace: crate::ptrace::Trace,

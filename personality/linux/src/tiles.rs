@@ -7,9 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::tiles::{Known, Monitor};
+use janua_kernel::tiles::Known;
+pub use janua_kernel::tiles::Monitor;
+use janua_port::Nanos;
+pub use janua_port::Tiles;
 use janua_port::outside::{TileInfo, TileState};
-use janua_port::{Nanos, Tiles};
 
 use crate::Kernel;
 

@@ -2,10 +2,10 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_object::inotify::Counts;
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 /// The counts of one user.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Builds the kernel image, then the `janua` command with the image inside.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{fs, io, iter, thread};
 
 use crate::packages::{self, Need};
@@ -118,6 +118,19 @@ pub fn image_x86_64() -> Result<Image, String> {
 /// Builds the kernel image for the LEON3.
 pub fn image_leon3() -> Result<Image, String> {
     build("leon3", "leon3", LEON3_FLAGS)
+}
+
+/// Checks crates that no image for the LEON3 is of: that they compile for its processor, without a warning. What the compiler printed if not.
+pub fn check_leon3(crates: &[&str]) -> Result<(), String> {
+    packages::ensure(Need::Build)?;
+    let flags: Vec<&str> = LEON3_FLAGS.iter().copied().chain(["-Dwarnings"]).collect();
+    let mut cargo = Toolchain::find_sparc()?.cargo_check(&flags);
+    for name in crates {
+        cargo.args(["--package", name]);
+    }
+    cargo.args(["--quiet", "--color=never", "--target-dir"]).arg(workspace::target().join("image/check-leon3"));
+    let output = cargo.stdin(Stdio::null()).output().map_err(|e| format!("cargo check: {e}"))?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 fn build(platform: &str, image: &str, flags: &[&str]) -> Result<Image, String> {

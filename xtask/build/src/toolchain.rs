@@ -251,6 +251,15 @@ impl Toolchain {
     ///
     /// `rustflags` are added to what the target itself needs.
     pub fn cargo(&self, rustflags: &[&str]) -> Command {
+        self.cargo_to("build", rustflags)
+    }
+
+    /// The same that only checks.
+    pub fn cargo_check(&self, rustflags: &[&str]) -> Command {
+        self.cargo_to("check", rustflags)
+    }
+
+    fn cargo_to(&self, what: &str, rustflags: &[&str]) -> Command {
         let mut command = Command::new(&self.cargo);
         if self.rustc.is_some() || self.build_std {
             plain(&mut command);
@@ -259,7 +268,7 @@ impl Toolchain {
             command.env("RUSTC", rustc);
         }
         command.current_dir(crate::workspace::root());
-        command.arg("build").args(["--target", self.target]);
+        command.arg(what).args(["--target", self.target]);
         if self.build_std {
             command.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=core,alloc");
         }

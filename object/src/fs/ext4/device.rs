@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
-use core::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_port::block::SECTOR;
 use janua_port::{BlockDevice, Machine};
-use janua_rt::Mutex;
+use janua_rt::{AtomicI64, Mutex};
 use rsext4::crc32c::{crc32c_append, crc32c_init};
 use rsext4::{
     Clock, DeviceCapabilities, DeviceGeometry, EntropySource, Event, Ext4Error, Ext4Result, Ext4Timestamp, InodeInfo, Observer,

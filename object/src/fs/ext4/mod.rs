@@ -25,13 +25,13 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_port::block::SECTOR;
 use janua_port::{BlockDevice, Machine, Nanos};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 use rsext4::{
     Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices,
 };

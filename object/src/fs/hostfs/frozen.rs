@@ -9,11 +9,11 @@
 //! and nobody has a reason to show writable, by whatever other name they have. Programs outside every sandbox may change any file, as they may change the sandbox.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicI64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_port::Nanos;
 use janua_port::host::HostStat;
-use janua_rt::Mutex;
+use janua_rt::{AtomicI64, Mutex};
 
 use super::HostInode;
 use crate::vfs::FileKind;

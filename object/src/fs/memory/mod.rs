@@ -26,12 +26,12 @@ mod xattr;
 use alloc::collections::{BTreeMap, LinkedList};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
-use janua_rt::{Mutex, MutexGuard};
+use janua_rt::{AtomicU64, Mutex, MutexGuard};
 
 use crate::caller::Cred;
 use crate::fs::hostfs::HostInode;

@@ -1,9 +1,10 @@
 //! What the files of a memory file system cost.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
+use janua_rt::AtomicU64;
 
 use super::PAGE;
 

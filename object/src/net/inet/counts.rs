@@ -1,7 +1,9 @@
 //! What the protocols have done since the kernel began (/proc/net/snmp, snmp6). There are no packets: a stream's bytes go from queue to queue, and of
 //! datagrams only the datagrams themselves are counted.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
+
+use janua_rt::AtomicU64;
 
 /// Streams of both families.
 #[derive(Default)]

@@ -21,12 +21,12 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::ops::RangeInclusive;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::net::{In6Pktinfo, af, ip, ipv6, so, sock, sol, tcp as tcp_option};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Clock, Nanos};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 use zerocopy::FromBytes;
 
 use crate::caller::Cred;

@@ -12,14 +12,14 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::net::{Ucred, ioctl, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_rt::{Mutex, RwLock, WaitQueue};
+use janua_rt::{AtomicU64, Mutex, RwLock, WaitQueue};
 use zerocopy::IntoBytes;
 
 use crate::caller::Caller;

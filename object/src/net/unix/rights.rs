@@ -12,11 +12,11 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::file::OpenFile;
 use crate::net::socket::SocketFile;

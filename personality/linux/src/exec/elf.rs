@@ -11,6 +11,8 @@ use janua_elf::{self as elf, Form, Header, ProgramHeader};
 use janua_kernel::user::PATH_MAX;
 use janua_port::PAGE;
 
+use crate::processor;
+
 /// Bytes of a file by offset: how many could be read.
 pub type Source<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize>;
 
@@ -60,9 +62,8 @@ impl Elf {
 
     fn checked(header: Header, source: Source<'_>, bad: Errno) -> Result<Elf> {
         let is_32 = header.form == Form::I386;
-        let machine = if is_32 { elf::EM_386 } else { elf::EM_X86_64 };
         let size = header.table_size().ok_or(bad)?;
-        let fits = header.has_magic() && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN) && header.machine == machine;
+        let fits = header.has_magic() && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN) && processor::runs(header.machine);
         if !fits || size == 0 || size > MOST_HEADERS {
             return Err(bad);
         }

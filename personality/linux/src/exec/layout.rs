@@ -40,20 +40,20 @@ pub struct Layout {
 
 /// The end of user space in processes of a host, and the lowest address that may be meant by it: the host's vDSO, below which guests
 /// map, may be a good tebibyte further down.
-const TOP: usize = (1 << 47) - PAGE;
-const NEAR_TOP: usize = 0x7e90_0000_0000;
+const TOP: u64 = (1 << 47) - PAGE as u64;
+const NEAR_TOP: u64 = 0x7e90_0000_0000;
 
 /// Where Linux puts relocatable programs: at two thirds of all there is, 0x5555_5555_4000. What the kernel keeps at the top counts as
 /// well, since sanitizers know the place (docs/layout.md).
 fn two_thirds(high: usize) -> usize {
-    let all = if (NEAR_TOP..TOP).contains(&high) { TOP } else { high };
+    let all = if (NEAR_TOP..TOP).contains(&(high as u64)) { TOP as usize } else { high };
     (all / 3 * 2) & !(PAGE - 1)
 }
 
 /// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what is further down than Linux would
 /// ever begin for something else.
 fn mmap_base(below: usize, chance: usize) -> usize {
-    let room = below.saturating_sub(NEAR_TOP);
+    let room = (below as u64).saturating_sub(NEAR_TOP) as usize;
     below.saturating_sub(if room > LEAST_GAP { chance % room } else { chance }) & !(PAGE - 1)
 }
 
@@ -68,7 +68,7 @@ impl Layout {
         let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
         let mut pages = |bits: u32| (words.next().unwrap_or(0) & ((1 << bits) - 1)) as usize * PAGE;
         let high = mm.bounds().high & !(PAGE - 1);
-        let narrow = high >> 32 == 0;
+        let narrow = u32::try_from(high).is_ok();
         let (stack_bits, mmap_bits, most_stack) =
             if narrow { (STACK_BITS_32, MMAP_BITS_32, MOST_STACK_32) } else { (STACK_BITS, MMAP_BITS, MOST_STACK) };
         let top = high - pages(stack_bits);
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn programs_and_mappings_begin_where_linux_has_them() {
-        assert_eq!(two_thirds(TOP), 0x5555_5555_4000);
+        assert_eq!(two_thirds(TOP as usize), 0x5555_5555_4000);
         assert_eq!(two_thirds(0x7eff_1234_5000), 0x5555_5555_4000);
         assert_eq!(two_thirds(0x3fff_ffff_f000), 0x2aaa_aaaa_a000);
         for below in [0x7fff_f000_0000, 0x7efb_0000_0000, 0x7f12_3456_7000] {
             for chance in [0, 4096, 0xff_ffff_f000] {
                 let base = mmap_base(below, chance);
-                assert!((NEAR_TOP..=below).contains(&base), "{below:#x} {chance:#x}: {base:#x}");
+                assert!((NEAR_TOP as usize..=below).contains(&base), "{below:#x} {chance:#x}: {base:#x}");
             }
         }
         // Not a machine of that kind.

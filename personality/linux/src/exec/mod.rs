@@ -36,9 +36,9 @@ use janua_object::{Caller, OpenFile};
 use janua_port::{Frame, PAGE, Prot, Space};
 
 use crate::Thread;
+use crate::processor::{thread_area, vdso};
 use crate::thread::ThreadExt;
-use crate::x86::i386::{thread_area, vdso};
-use crate::{place, ptrace, signal, task};
+use crate::{place, processor, ptrace, signal, task};
 use args::Strings;
 use cred::Rights;
 use elf::Elf;
@@ -521,5 +521,5 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
     };
     let sp = stack::write(machine, mem, layout.stack.1, &handed, &mut image)?;
     mm.set_image(image);
-    Ok(if is_32 { Frame::start32(entry as u32, sp as u32) } else { Frame::start(entry as u64, sp as u64) })
+    Ok(processor::start(entry, sp, is_32))
 }

@@ -10,7 +10,8 @@ use janua_object::mm::{Image, Mm};
 use janua_port::{Machine, PAGE, UserMemory};
 
 use super::args::Strings;
-use crate::x86::i386::vdso::Vdso;
+use crate::processor::vdso::Vdso;
+use crate::processor::{NAME, NAME_32};
 
 /// What the auxiliary vector holds, besides what the machine and the stack itself give.
 pub struct Handed<'a> {
@@ -30,8 +31,6 @@ pub struct Handed<'a> {
     pub vdso32: Option<Vdso>,
 }
 
-const PLATFORM: &[u8] = b"x86_64\0";
-const PLATFORM_32: &[u8] = b"i686\0";
 /// Of `times(2)` and /proc: ticks a second.
 const CLOCK_TICKS: u64 = 100;
 /// A signal frame besides the processor state: registers, siginfo, red zone, alignment.
@@ -42,12 +41,12 @@ const SIGNAL_FRAME_32: usize = 732 + 112 + 64 + 16;
 /// Writes the stack below `top`: the stack pointer, and the places of the strings for `image`.
 pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, handed: &Handed<'_>, image: &mut Image) -> Result<usize> {
     // From the top down: a null word, the file name, environment, arguments; then the platform's name and random bytes.
-    let (word_size, platform) = if handed.vdso32.is_some() { (4, PLATFORM_32) } else { (8, PLATFORM) };
+    let (word_size, platform) = if handed.vdso32.is_some() { (4, NAME_32) } else { (8, NAME) };
     let strings = handed.execfn.len() + 1 + handed.env.text().len() + handed.args.text().len();
     let args_at = top.checked_sub(8 + strings).ok_or(Errno::E2BIG)?;
     let env_at = args_at + handed.args.text().len();
     let execfn_at = env_at + handed.env.text().len();
-    let platform_at = args_at.checked_sub(platform.len()).ok_or(Errno::E2BIG)? & !15;
+    let platform_at = args_at.checked_sub(platform.len() + 1).ok_or(Errno::E2BIG)? & !15;
     let random_at = platform_at - 16;
 
     let auxv = auxiliary(machine, handed, random_at, execfn_at, platform_at);
@@ -72,7 +71,7 @@ pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, handed: &H
     let mut random = [0; 16];
     machine.random(&mut random);
     bytes.extend_from_slice(&random);
-    bytes.extend_from_slice(platform);
+    bytes.extend_from_slice(platform.as_bytes());
     bytes.resize(args_at - sp, 0);
     bytes.extend_from_slice(handed.args.text());
     bytes.extend_from_slice(handed.env.text());

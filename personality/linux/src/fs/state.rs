@@ -1,12 +1,13 @@
 //! What a kernel keeps for its open files.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_object::inotify::Registry;
 use janua_object::lock::LockTable;
 use janua_object::pipe;
 use janua_object::vfs::Watches;
+use janua_rt::AtomicU64;
 
 /// One per kernel.
 pub struct FileState {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -12,7 +12,7 @@ use janua_kernel::wait::PollTable;
 use janua_object::Caller;
 use janua_object::file::{Events, File, OpenFile, whence};
 use janua_object::vfs::Inode;
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use super::{Entry, Kind, Node, Text, User, What, query};
 use crate::task::access;

@@ -8,7 +8,7 @@ use janua_port::machine::processors;
 
 use super::{Entry, Kind, Subject, Text, counters, locks, memstat, sys};
 use crate::load;
-use crate::x86::cpuinfo::cpuinfo;
+use crate::processor::cpuinfo::cpuinfo;
 
 pub static ENTRIES: &[Entry] = &[
     Entry::new("self", 0o777, Kind::Name(own)),

@@ -1,6 +1,6 @@
 //! Tracing of one thread by another: ptrace(2).
 //!
-//! A tracee stops itself ([`stop`]) and lays its registers down where its tracer finds them ([`crate::x86::regs`]); what the tracer wants
+//! A tracee stops itself ([`stop`]) and lays its registers down where its tracer finds them (`crate::processor::regs`); what the tracer wants
 //! written to its memory it writes itself. So nothing of the machine is needed to reach into another process but to read its memory,
 //! and a tracer can have done in a tracee what the tracee could do by itself.
 

@@ -12,6 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Kind as ArgKind};
 use janua_kernel::thread::work;
+use janua_port::Frame;
 use janua_rt::{Held, Target};
 use zerocopy::IntoBytes;
 
@@ -103,6 +104,7 @@ pub fn seat(tracee: &Tracee) -> Result<Arc<Seat>> {
 fn of_stopped(thread: &Thread, tracee: &Arc<Tracee>, request: u32, addr: usize, data: usize) -> Result<usize> {
     with_stop(tracee, |_| Ok(()))?;
     match request {
+        request::SINGLESTEP | request::SYSEMU_SINGLESTEP if !Frame::STEPS => return Err(Errno::EIO),
         request::CONT => attach::go_on(tracee, data, How::Run)?,
         request::SYSCALL => attach::go_on(tracee, data, How::Calls)?,
         request::SINGLESTEP => attach::go_on(tracee, data, How::Step)?,
@@ -170,7 +172,9 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
             let mut general = state.registers.general;
             match general.get_mut(addr / WORD) {
                 Some(word) => *word = data as u64,
-                None if USER_DEBUG.contains(&addr) => return state.debug.set(debug_register(addr), data as u64),
+                None if Frame::STEPS && USER_DEBUG.contains(&addr) => {
+                    return state.debug.set(debug_register(addr), data as u64);
+                }
                 // The rest of `struct user` can only be read.
                 None => return Err(Errno::EIO),
             }

@@ -16,11 +16,11 @@ use janua_rt::{Mutex, WaitQueue};
 
 use super::debug::DebugRegisters;
 use super::stop::Own;
+use crate::processor::regs::Registers;
 use crate::signal::{self, send};
 use crate::task::exit::Letters;
 use crate::task::{CAP_SYS_PTRACE, Tree, exit, uid_of};
 use crate::thread::ThreadExt;
-use crate::x86::regs::Registers;
 use crate::{Kernel, Seat, Task, Thread};
 
 /// How a tracee runs on after a stop.

@@ -1,9 +1,9 @@
 //! Dispositions: what a process does with each signal. Shared by its threads, and by CLONE_SIGHAND.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::signal::*;
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use crate::signal::SigSet;
 

@@ -25,8 +25,8 @@ use zerocopy::IntoBytes;
 use crate::Thread;
 use crate::fs::at::{self, CWD};
 use crate::process::{Group, State};
+use crate::processor::regs;
 use crate::thread::ThreadExt;
-use crate::x86::frame::{FXSAVE_SIZE, save_fpu};
 
 /// /proc/PID/coredump_filter at the start: private and shared memory without a file, ELF headers of files, private huge pages.
 pub const DEFAULT_FILTER: u32 = 0x33;
@@ -45,6 +45,7 @@ const FILES_MOST: usize = 4 << 20;
 struct Registers {
     tid: u32,
     general: [u64; USER_REGS],
+    /// As NT_PRFPREG has them; empty when the machine has none.
     fpu: Vec<u8>,
 }
 
@@ -65,8 +66,7 @@ impl Dump {
 
 /// The registers in the order of `struct user_regs_struct`.
 fn registers(thread: &Thread, frame: &Frame) -> Registers {
-    let general = crate::x86::regs::general(thread, frame);
-    Registers { tid: thread.tid(), general, fpu: save_fpu(thread).unwrap_or_default() }
+    Registers { tid: thread.tid(), general: regs::general(thread, frame), fpu: regs::floating_point(thread) }
 }
 
 /// Whether the end by this signal leaves a core file: where the limit allows one, of 64-bit programs that are not secret.
@@ -335,8 +335,8 @@ fn notes(thread: &Thread, mm: &Mm, own: &Registers, dump: &Dump, regions: &[Regi
     const FILE: u32 = 0x4649_4c45;
     let mut out = Vec::new();
     let fpu = |out: &mut Vec<u8>, of: &Registers| {
-        if let Some(area) = of.fpu.get(..FXSAVE_SIZE) {
-            note(out, PRFPREG, area);
+        if !of.fpu.is_empty() {
+            note(out, PRFPREG, &of.fpu);
         }
     };
     note(&mut out, PRSTATUS, &status(thread, &dump.info, own));

@@ -12,16 +12,11 @@ use janua_port::Frame;
 use super::action::{Default, default_action};
 use super::{coredump, death_status, dequeue, force, recompute, set_mask};
 use crate::process::State;
+use crate::processor::{frame as stack_frame, restart_syscall};
 use crate::signal::SigSet;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
-use crate::x86::frame as stack_frame;
 use crate::{Thread, place, ptrace, signal};
-
-/// restart_syscall(2).
-const RESTART_SYSCALL: u64 = 219;
-/// The same in the i386 ABI.
-const RESTART_SYSCALL_I386: u64 = 0;
 
 /// The return to user mode: ends, stops, or delivers until nothing is left to do.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
@@ -180,9 +175,7 @@ fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
         (Err(Errno::ERESTARTNOINTR), _) => again(frame),
         (Err(Errno::ERESTARTSYS), Some(action)) if action.flags & sa::RESTART != 0 => again(frame),
         (_, Some(_)) => frame.set_result(Errno::EINTR.as_result()),
-        (Err(Errno::ERESTART_RESTARTBLOCK), None) => {
-            frame.restart_call(if frame.is_compat_call() { RESTART_SYSCALL_I386 } else { RESTART_SYSCALL });
-        }
+        (Err(Errno::ERESTART_RESTARTBLOCK), None) => frame.restart_call(restart_syscall(frame)),
         // What never begins again does not after a stop either (signal(7), "Interruption of system calls by stop signals").
         (Err(Errno::EINTR), None) => {}
         (_, None) => again(frame),

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::*;
@@ -18,6 +18,7 @@ use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use janua_object::vfs::Attr;
 use janua_object::{Caller, Events, File, OpenFile, anon};
+use janua_rt::AtomicU64;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::calls::SIGSET_SIZE;

@@ -5,11 +5,11 @@
 //! that has ended to another. So a caller that asks and then acts holds the process ([`hold`], [`hold_thread`]) from before the
 //! question to behind the deed.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
-use janua_rt::Held;
+use janua_rt::{AtomicU64, Held};
 
 use super::CAP_SYS_PTRACE;
 use super::tree::DEBUGGER;

@@ -189,7 +189,7 @@ async fn start(thread: &Thread, mut request: Request) -> Result<u32> {
     }
     check(thread, &request)?;
     if request.flags & clone::SETTLS != 0 && thread.frame().is_compat_call() {
-        request.area = Some(crate::x86::i386::thread_area::for_clone(thread, request.tls as usize)?);
+        request.area = Some(crate::processor::thread_area::for_clone(thread, request.tls as usize)?);
     } else if request.flags & clone::SETTLS != 0 {
         crate::mm::check_base(thread, request.tls as usize)?;
     }
@@ -541,7 +541,7 @@ fn new_thread(
 
 /// First words of a thread: what must be written in its own memory, and the watch over what its process may use.
 pub fn begin(thread: &Thread) {
-    crate::x86::i386::thread_area::begin(thread);
+    crate::processor::thread_area::begin(thread);
     if thread.tid() == thread.task.pid {
         crate::time::interval::watch_limit(&thread.task);
     }

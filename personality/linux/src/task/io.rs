@@ -4,10 +4,11 @@
 //! threads count from then on, which makes their calls somewhat slower ([`watch::COUNT`]); so the numbers are right for who compares two
 //! looks, as programs do that show rates. Transfers by rings are not counted.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_kernel::thread::{watch, work};
 use janua_port::Frame;
+use janua_rt::AtomicU64;
 
 use crate::{Seat, Task, Thread};
 

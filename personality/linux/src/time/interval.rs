@@ -1,7 +1,7 @@
 //! Interval timers: getitimer(2), setitimer(2), alarm(2); and the sampling of processor time that drives those on it.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, TimeVal, rlimit};
@@ -10,7 +10,7 @@ use janua_abi::linux::time::{ITimerVal, itimer};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::timerfd::Progress;
 use janua_port::Nanos;
-use janua_rt::Mutex;
+use janua_rt::{AtomicU64, Mutex};
 
 use super::service::{Key, SAMPLE, Target, is_at_hand, wait_until};
 use super::{cpu, posix};

@@ -10,7 +10,7 @@ use janua_port::{Frame, Segments};
 
 use crate::ptrace::Kind;
 use crate::thread::ThreadExt;
-use crate::x86::frame::{FXSAVE_SIZE, LEGACY_FEATURES};
+use crate::x86::frame::{FXSAVE_SIZE, LEGACY_FEATURES, save_fpu};
 use crate::x86::i386::x87;
 use crate::{Seat, Thread};
 
@@ -81,6 +81,13 @@ pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
         general[at::DS..=at::GS].copy_from_slice(&[ds, es, fs, gs].map(u64::from));
     }
     general
+}
+
+/// The x87 and SSE state of the calling thread as FXSAVE stores it (NT_PRFPREG); empty when the machine has none.
+pub fn floating_point(thread: &Thread) -> Vec<u8> {
+    let mut area = save_fpu(thread).unwrap_or_default();
+    area.truncate(FXSAVE_SIZE);
+    area
 }
 
 impl Registers {
