@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_rt::{Mutex, WaitQueue};
+use janua_rt::{Mutex, MutexGuard, WaitQueue};
 
 /// Whose a lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub struct FileLocks {
     this: Weak<FileLocks>,
     table: Arc<LockTable>,
     state: Mutex<State>,
+    /// How often something has been released or weakened; changes with the state.
+    changes: AtomicUsize,
     /// Woken whenever something is released or weakened.
     pub released: WaitQueue,
 }
@@ -94,15 +96,35 @@ pub struct LockTable {
     processes: Mutex<BTreeMap<(u32, usize), Weak<FileLocks>>>,
     /// How many there are of these.
     noted: AtomicUsize,
-    /// Who waits for whom, for deadlock detection: (waiting process, holding process), and how many threads do.
-    waits: Mutex<BTreeMap<(u32, u32), usize>>,
+    /// Who waits for whom, for deadlock detection: (waiting process, holding process), and for what each of its threads does.
+    waits: Mutex<BTreeMap<(u32, u32), Vec<Cause>>>,
+}
+
+/// What a thread waits for: a file's locks as they were after so many changes. When they have changed since, it is being woken and waits for nobody.
+struct Cause {
+    file: Arc<FileLocks>,
+    changes: usize,
+}
+
+impl Cause {
+    fn holds(&self) -> bool {
+        self.file.changes.load(Ordering::SeqCst) == self.changes
+    }
+}
+
+/// A lock in the way of another, and the changes of its file's locks until then ([`WaitEntry::block_on`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hindrance {
+    pub record: Record,
+    changes: usize,
 }
 
 /// A thread's entry in the table of waits; dropped when it no longer waits.
 pub struct WaitEntry<'a> {
     table: &'a LockTable,
     waiter: u32,
-    holder: Option<u32>,
+    /// Whom it waits for, the file, and the changes of its locks.
+    held: Option<(u32, Arc<FileLocks>, usize)>,
 }
 
 impl LockTable {
@@ -124,6 +146,7 @@ impl LockTable {
             this: this.clone(),
             table: self.clone(),
             state: Mutex::new(State::default()),
+            changes: AtomicUsize::new(0),
             released: WaitQueue::new(),
         });
         files.insert(key, Arc::downgrade(&locks));
@@ -181,44 +204,46 @@ impl LockTable {
 
     /// A place from which a thread of `waiter` announces whom it waits for.
     pub fn waiting(&self, waiter: u32) -> WaitEntry<'_> {
-        WaitEntry { table: self, waiter, holder: None }
+        WaitEntry { table: self, waiter, held: None }
     }
 }
 
 impl WaitEntry<'_> {
-    /// Notes that the thread waits for `owner`. EDEADLK when that owner waits, over any number of steps, for this process.
-    pub fn block_on(&mut self, owner: Owner) -> Result<()> {
-        let holder = match owner {
+    /// Notes that the thread waits for what is in the way of its lock on `file`. EDEADLK when the owner of that waits, over any number of steps, for this process.
+    pub fn block_on(&mut self, file: &Arc<FileLocks>, hindrance: &Hindrance) -> Result<()> {
+        let holder = match hindrance.record.owner {
             Owner::Process(holder) => Some(holder),
             // A description waits for nobody.
             Owner::Description(_) => None,
         };
-        if self.holder == holder {
-            return Ok(());
-        }
         let mut waits = self.table.waits.lock();
         self.forget(&mut waits);
         let Some(holder) = holder else { return Ok(()) };
+        let cause = Cause { file: file.clone(), changes: hindrance.changes };
         // Each edge is looked at once, however many processes wait.
         let mut reached = BTreeSet::from([holder]);
         let mut left = alloc::vec![holder];
         while let Some(at) = left.pop() {
-            if at == self.waiter {
+            // One whose hindrance may be gone tries again, since it is woken for that.
+            if at == self.waiter && cause.holds() {
                 return Err(Errno::EDEADLK);
             }
-            let next = waits.range((at, 0)..=(at, u32::MAX)).map(|(&(_, to), _)| to);
-            left.extend(next.filter(|&to| reached.insert(to)));
+            let next = waits.range((at, 0)..=(at, u32::MAX)).filter(|(_, causes)| causes.iter().any(Cause::holds));
+            left.extend(next.map(|(&(_, to), _)| to).filter(|&to| reached.insert(to)));
         }
-        *waits.entry((self.waiter, holder)).or_default() += 1;
-        self.holder = Some(holder);
+        self.held = Some((holder, cause.file.clone(), cause.changes));
+        waits.entry((self.waiter, holder)).or_default().push(cause);
         Ok(())
     }
 
-    fn forget(&mut self, waits: &mut BTreeMap<(u32, u32), usize>) {
-        let Some(holder) = self.holder.take() else { return };
+    fn forget(&mut self, waits: &mut BTreeMap<(u32, u32), Vec<Cause>>) {
+        let Some((holder, file, changes)) = self.held.take() else { return };
         if let Entry::Occupied(mut edge) = waits.entry((self.waiter, holder)) {
-            *edge.get_mut() -= 1;
-            if *edge.get() == 0 {
+            let causes = edge.get_mut();
+            if let Some(at) = causes.iter().position(|cause| Arc::ptr_eq(&cause.file, &file) && cause.changes == changes) {
+                causes.swap_remove(at);
+            }
+            if causes.is_empty() {
                 edge.remove();
             }
         }
@@ -227,7 +252,7 @@ impl WaitEntry<'_> {
 
 impl Drop for WaitEntry<'_> {
     fn drop(&mut self) {
-        if self.holder.is_some() {
+        if self.held.is_some() {
             let table = self.table;
             self.forget(&mut table.waits.lock());
         }
@@ -266,20 +291,17 @@ impl FileLocks {
     }
 
     /// Takes a record lock, replacing what its owner held in the range. `Err` is a lock in the way; nothing has changed then.
-    pub fn set(&self, wanted: Record) -> core::result::Result<(), Record> {
+    pub fn set(&self, wanted: Record) -> core::result::Result<(), Hindrance> {
         let mut state = self.state.lock();
-        if let Some(held) = state.records.iter().find(|held| held.hinders(&wanted)) {
-            return Err(*held);
+        if let Some(record) = state.records.iter().find(|held| held.hinders(&wanted)) {
+            return Err(Hindrance { record: *record, changes: self.changes.load(Ordering::SeqCst) });
         }
         let before = state.records.len();
         let weakened = carve(&mut state.records, wanted.owner, wanted.start, wanted.end, Some(wanted.mode));
         insert_merged(&mut state.records, wanted);
         self.count(wanted.owner, before, state.records.len());
         self.note(&mut state, wanted.owner);
-        drop(state);
-        if weakened {
-            self.released.wake_all();
-        }
+        self.changed(state, weakened);
         Ok(())
     }
 
@@ -289,10 +311,7 @@ impl FileLocks {
         let before = state.records.len();
         let released = carve(&mut state.records, owner, start, end, None);
         self.count(owner, before, state.records.len());
-        drop(state);
-        if released {
-            self.released.wake_all();
-        }
+        self.changed(state, released);
     }
 
     /// Releases everything of an owner.
@@ -308,10 +327,7 @@ impl FileLocks {
             state.flocks.retain(|&(holder, _)| holder != id);
             released |= flocks != state.flocks.len();
         }
-        drop(state);
-        if released {
-            self.released.wake_all();
-        }
+        self.changed(state, released);
     }
 
     /// flock(2): takes or converts the description's lock. `false` when others are in the way; a conversion has then given up
@@ -331,10 +347,7 @@ impl FileLocks {
         if !hindered {
             state.flocks.push((id, mode));
         }
-        drop(state);
-        if converted {
-            self.released.wake_all();
-        }
+        self.changed(state, converted);
         !hindered
     }
 
@@ -344,6 +357,14 @@ impl FileLocks {
         let before = state.flocks.len();
         state.flocks.retain(|&(holder, _)| holder != id);
         let released = before != state.flocks.len();
+        self.changed(state, released);
+    }
+
+    /// Unlocks, and has those who wait try again where something has been released or weakened.
+    fn changed(&self, state: MutexGuard<'_, State>, released: bool) {
+        if released {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
         drop(state);
         if released {
             self.released.wake_all();
@@ -425,6 +446,11 @@ mod tests {
         Record { owner, mode, start, end }
     }
 
+    /// What is in the way of a lock, as long as nothing has been released.
+    fn by(owner: Owner) -> Hindrance {
+        Hindrance { record: record(owner, Mode::Exclusive, 0, TO_END), changes: 0 }
+    }
+
     fn held(locks: &FileLocks, owner: Owner) -> Vec<(Mode, u64, u64)> {
         let mut all: Vec<_> = locks
             .state
@@ -457,7 +483,7 @@ mod tests {
         let locks = LockTable::new().of((1, 1));
         locks.set(record(A, Mode::Shared, 0, 10)).unwrap();
         locks.set(record(B, Mode::Shared, 5, 15)).unwrap();
-        assert_eq!(locks.set(record(B, Mode::Exclusive, 5, 15)).unwrap_err().owner, A);
+        assert_eq!(locks.set(record(B, Mode::Exclusive, 5, 15)).unwrap_err().record.owner, A);
         assert_eq!(locks.set(record(B, Mode::Exclusive, 10, 15)), Ok(()));
         assert_eq!(locks.conflict(&record(A, Mode::Shared, 0, TO_END)).unwrap().start, 10);
         locks.table.release_process(2);
@@ -467,24 +493,26 @@ mod tests {
     #[test]
     fn a_circle_of_waits_is_found() {
         let table = LockTable::new();
+        let file = table.of((1, 1));
         let (mut one, mut two, mut three) = (table.waiting(1), table.waiting(2), table.waiting(3));
-        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
-        assert_eq!(two.block_on(Owner::Process(3)), Ok(()));
-        assert_eq!(three.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        assert_eq!(one.block_on(&file, &by(Owner::Process(2))), Ok(()));
+        assert_eq!(two.block_on(&file, &by(Owner::Process(3))), Ok(()));
+        assert_eq!(three.block_on(&file, &by(Owner::Process(1))), Err(Errno::EDEADLK));
         drop(one);
-        assert_eq!(three.block_on(Owner::Process(1)), Ok(()));
+        assert_eq!(three.block_on(&file, &by(Owner::Process(1))), Ok(()));
     }
 
     #[test]
     fn a_wait_counts_as_long_as_one_thread_waits() {
         let table = LockTable::new();
+        let file = table.of((1, 1));
         let (mut one, mut other, mut two) = (table.waiting(1), table.waiting(1), table.waiting(2));
-        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
-        assert_eq!(other.block_on(Owner::Process(2)), Ok(()));
+        assert_eq!(one.block_on(&file, &by(Owner::Process(2))), Ok(()));
+        assert_eq!(other.block_on(&file, &by(Owner::Process(2))), Ok(()));
         drop(one);
-        assert_eq!(two.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        assert_eq!(two.block_on(&file, &by(Owner::Process(1))), Err(Errno::EDEADLK));
         drop(other);
-        assert_eq!(two.block_on(Owner::Process(1)), Ok(()));
+        assert_eq!(two.block_on(&file, &by(Owner::Process(1))), Ok(()));
         assert!(table.waits.lock().len() == 1);
     }
 
@@ -493,13 +521,14 @@ mod tests {
     fn many_waits_are_looked_through_once() {
         const COUNT: u32 = 200;
         let table = LockTable::new();
+        let file = table.of((1, 1));
         let mut waits = Vec::new();
         for (waiter, holder) in (1..COUNT).flat_map(|waiter| (waiter + 1..=COUNT).map(move |holder| (waiter, holder))) {
             let mut entry = table.waiting(waiter);
-            assert_eq!(entry.block_on(Owner::Process(holder)), Ok(()));
+            assert_eq!(entry.block_on(&file, &by(Owner::Process(holder))), Ok(()));
             waits.push(entry);
         }
-        assert_eq!(table.waiting(COUNT).block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        assert_eq!(table.waiting(COUNT).block_on(&file, &by(Owner::Process(1))), Err(Errno::EDEADLK));
         drop(waits);
         assert!(table.waits.lock().is_empty());
     }
@@ -507,10 +536,33 @@ mod tests {
     #[test]
     fn who_is_waited_for_no_longer_closes_no_circle() {
         let table = LockTable::new();
+        let file = table.of((1, 1));
         let (mut one, mut two) = (table.waiting(1), table.waiting(2));
-        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
-        assert_eq!(one.block_on(Owner::Description(7)), Ok(()));
-        assert_eq!(two.block_on(Owner::Process(1)), Ok(()));
+        assert_eq!(one.block_on(&file, &by(Owner::Process(2))), Ok(()));
+        assert_eq!(one.block_on(&file, &by(Owner::Description(7))), Ok(()));
+        assert_eq!(two.block_on(&file, &by(Owner::Process(1))), Ok(()));
+    }
+
+    /// Two processes take turns: who has been let go of waits for nobody, although it has not run yet.
+    #[test]
+    fn who_is_being_woken_closes_no_circle() {
+        let table = LockTable::new();
+        let file = table.of((1, 1));
+        let (mut one, mut two) = (table.waiting(1), table.waiting(2));
+        let all = |owner| record(owner, Mode::Exclusive, 0, TO_END);
+        assert_eq!(file.set(all(A)), Ok(()));
+        let hindrance = file.set(all(B)).unwrap_err();
+        assert_eq!(two.block_on(&file, &hindrance), Ok(()));
+        file.clear(A, 0, TO_END);
+        // The second has its lock, and its entry still.
+        assert_eq!(file.set(all(B)), Ok(()));
+        let hindrance = file.set(all(A)).unwrap_err();
+        assert_eq!(one.block_on(&file, &hindrance), Ok(()));
+        // A true circle, by two files.
+        let other = table.of((1, 2));
+        assert_eq!(other.set(all(A)), Ok(()));
+        let hindrance = other.set(all(B)).unwrap_err();
+        assert_eq!(two.block_on(&other, &hindrance), Err(Errno::EDEADLK));
     }
 
     #[test]

@@ -130,11 +130,8 @@ pub async fn set(
     let mut entry = thread.kernel.files.locks.waiting(thread.task.pid);
     let attempt = || match locks.set(record) {
         Ok(()) => Some(Ok(())),
-        Err(held) if by_description => {
-            let _ = held;
-            None
-        }
-        Err(held) => entry.block_on(held.owner).err().map(Err),
+        Err(_) if by_description => None,
+        Err(hindrance) => entry.block_on(&locks, &hindrance).err().map(Err),
     };
     match thread.wait_on(&locks.released, None, attempt).await {
         Ok(result) => keep(result),
