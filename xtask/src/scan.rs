@@ -43,6 +43,7 @@ const AUDITED: &[Audited] = &[
         "clone, and in the parent madvise, futex and exit on one shared stack, with no push between",
     ),
     audited("audited-host-calls", "janua_make_zygote", "the child goes on in the stub's code and has no stack"),
+    audited("audited-host-calls", "hosted_hand_over", "futex and exit: the stack is another process' from the word on"),
     audited("audited-host-calls", "hosted_end", "exit after the stack has been given back"),
     audited("audited-key-switch", "hosted_call_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
