@@ -163,7 +163,9 @@ pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new
         let elsewhere = target.mount.id != parent.dir.mount.id;
         let may = || janua_object::vfs::may_link(target.inode(), &thread.ext.cred());
         let allowed = if elsewhere { Err(Errno::EXDEV) } else { may() };
-        allowed.map_err(|why| unless_there(walk, parent, why))?;
+        // Where names are fixed none is looked for any further.
+        let missing = |why| if parent.dir.inode().fixed_names() { Errno::ENOENT } else { why };
+        allowed.map_err(|why| unless_there(walk, parent, missing(why)))?;
         at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Link(target.inode())).map(|_| ())
     })
 }
