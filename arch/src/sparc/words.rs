@@ -13,7 +13,7 @@ pub fn call<T, R>(function: WordsFn<T, R>, [a, b, c, d, e, f]: [usize; 6], last:
     function(last, a, b, c, d, e, f)
 }
 
-/// Defines a [`WordsFn`](crate::words::WordsFn): `words_fn!(words, last: Pin<&T> => R { ... })`.
+/// Defines a [`WordsFn`]: `words_fn!(words, last: Pin<&T> => R { ... })`.
 #[macro_export]
 #[rustfmt::skip]
 macro_rules! words_fn {

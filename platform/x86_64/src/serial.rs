@@ -204,7 +204,7 @@ fn send(bytes: &[u8]) {
 }
 
 /// Writes the kernel's own messages: to the debug port where there is one, otherwise to the line. Takes no lock: a core that was
-/// stopped may hold it. On other tiles than the first as [`write`].
+/// stopped may hold it. On other tiles than the first as [`write()`].
 pub fn say(bytes: &[u8]) {
     if tiles::own() != 0 {
         return tiles::write(Voice::Kernel, bytes);

@@ -2,7 +2,7 @@
 //!
 //! A program is placed when it is executed. Its process stays on the *home* tile, the first, with its number, parent, group and session, and waits there for its
 //! own end; memory, threads and everything the program does are on the other tile, under the same number, and so are the processes it makes. What it has
-//! open stays open at home, and is used by messages ([`file`]). Signals for it are sent on; its end, and its stops, come back ([`home`], [`guest`]).
+//! open stays open at home, and is used by messages ([`mod@file`]). Signals for it are sent on; its end, and its stops, come back ([`home`], [`guest`]).
 //!
 //! What cannot be carried is not placed: it runs at home, as ever. So nothing a program can ask for depends on this, but what it asks about its tile, and
 //! what docs/tiles.md lists.

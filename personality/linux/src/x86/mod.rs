@@ -1,6 +1,6 @@
 //! What is x86 of this personality: how registers are called, what frames of handlers and register sets look
 //! like, what the processor reports of itself, and the i386 ABI.
-//! Nothing else here names a register (rule `x86-folder`). What the rest uses of it is what [`crate::unported`] has as well.
+//! Nothing else here names a register (rule `x86-folder`). What the rest uses of it is what `src/unported.rs` has as well.
 
 use janua_elf::{EM_386, EM_X86_64, Machine};
 use janua_port::Frame;
