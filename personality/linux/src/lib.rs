@@ -23,6 +23,7 @@ pub mod misc;
 pub mod mm;
 pub mod net;
 pub mod outside;
+#[cfg_attr(not(target_has_atomic = "64"), path = "unplaced.rs")]
 pub mod place;
 pub mod poll;
 pub mod prctl;

@@ -49,8 +49,8 @@ pub mod cpuinfo {
 
 /// Signal frames.
 pub mod frame {
+    use crate::signal::SigSet;
     use janua_abi::linux::signal::{SigAction, SigInfo};
-    use janua_kernel::signal::SigSet;
 
     use super::{Errno, Frame, Result, Thread};
 
