@@ -124,6 +124,14 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
 /// What is said when the host refuses to start a process, by which gates and jails are tried, and of which a sandbox has some.
 const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u)\n       end some, or raise the limit: a sandbox has some of its own";
 
+/// What an errno of the host's means where a sandbox could not be started.
+pub fn host_error(errno: i32) -> String {
+    match errno == i32::from(Errno::EAGAIN.0.get()) {
+        true => NO_PROCESSES.to_owned(),
+        false => std::io::Error::from_raw_os_error(errno).to_string(),
+    }
+}
+
 /// Whether something was not even tried, because there may be no more processes.
 fn is_starved(why: Refused) -> bool {
     why == Refused::Errno(Errno::EAGAIN.0.get().into())

@@ -179,7 +179,7 @@ fn run_in(
     let sandbox = Sandbox::start(&setup).map_err(|error| {
         failed(match error.errno {
             0 => format!("the kernel image is broken: {}", error.what),
-            errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
+            errno => format!("{}: {}", error.what, crate::choice::host_error(errno)),
         })
     })?;
     drop(links);

@@ -136,7 +136,7 @@ fn supervise(setup: &Setup<'_>, first: &OwnedFd) -> i32 {
         Err(error) => {
             let why = match error.errno {
                 0 => error.what.to_owned(),
-                errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
+                errno => format!("{}: {}", error.what, crate::choice::host_error(errno)),
             };
             let _ = wire::send(first, &Notice::Over(why), &[]);
             return 1;
