@@ -6,7 +6,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use janua_abi::linux::Errno;
 use janua_abi::linux::uring::{Sqe, op, setup, sqe};
@@ -35,6 +35,8 @@ struct Read {
 /// Reads of a turn, and their bytes.
 #[derive(Default)]
 pub struct Held {
+    /// There are some: all that most operations look at.
+    any: Cell<bool>,
     reads: RefCell<Vec<Read>>,
     bytes: RefCell<Vec<u8>>,
 }
@@ -62,14 +64,21 @@ impl Turn<'_> {
         }
         let Some(len) = ops::read_apart(self, sqe, file, &mut bytes[used..used + len]) else { return false };
         self.held.reads.borrow_mut().push(Read { sqe: *sqe, file: file.clone(), at: used, len });
+        self.held.any.set(true);
         true
     }
 
     /// Copies what is held to the program, and completes the reads.
+    #[inline]
     pub fn bring(&self) {
-        if self.held.reads.borrow().is_empty() {
-            return;
+        if self.held.any.get() {
+            self.bring_all();
         }
+    }
+
+    #[cold]
+    fn bring_all(&self) {
+        self.held.any.set(false);
         let reads = self.held.reads.take();
         let mut next = 0;
         while let Some((first, left)) = reads.get(next).map(|first| (first, &reads[next..])) {
