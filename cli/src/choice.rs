@@ -1,6 +1,7 @@
 //! Which gate and jail a run gets: what was asked for, if the machine has it, otherwise the best it has.
 
 use janua_abi::linux::{Errno, signal};
+use janua_platform_host::boot::NO_PROCESSES;
 use janua_platform_host::{self as host, Probe, Refused};
 
 use crate::options::{Gate, Jail};
@@ -120,9 +121,6 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     }
     Ok(Choice { gate, jail, unlocked })
 }
-
-/// What is said when the host refuses to start a process, by which gates and jails are tried, and of which a sandbox has some.
-const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u)\n       end some, or raise the limit: a sandbox has some of its own";
 
 /// What an errno of the host's means where a sandbox could not be started.
 pub fn host_error(errno: i32) -> String {

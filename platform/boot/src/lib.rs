@@ -16,6 +16,9 @@ use janua_port::Accounts;
 /// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
 pub const MAGIC: u64 = 0x4a61_6e75_6100_0008 | (size_of::<BootInfo>() as u64) << 8;
 
+/// What is said when the host refuses to start a process or thread (EAGAIN), on either side.
+pub const NO_PROCESSES: &str = "the host lets you have no more processes and threads (ulimit -u): end some, or raise the limit; a sandbox has some of its own";
+
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jail {

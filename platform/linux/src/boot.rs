@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use janua_abi::linux::Errno;
 use janua_entry::hosted::{CONFIG_BASE, CONTROL_BASE};
+use janua_platform_boot::NO_PROCESSES;
 pub use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
 use janua_port::Accounts;
 
@@ -36,9 +37,7 @@ pub fn config() -> &'static [u8] {
 /// What an error of the host's at the start means, for a person: the kernel has some processes and threads of its own.
 pub fn refusal(errno: Errno) -> String {
     match errno {
-        Errno::EAGAIN => {
-            "the host lets you have no more processes and threads (ulimit -u): end some, or raise the limit".into()
-        }
+        Errno::EAGAIN => NO_PROCESSES.into(),
         errno => format!("{errno:?}"),
     }
 }

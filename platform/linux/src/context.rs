@@ -79,12 +79,17 @@ impl HostedContext {
         pid != 0 && self.host_ids().is_some_and(|ids| ids.0 == pid)
     }
 
+    /// The host's id of its process, for a call that reaches into it: as long as the look lasts the process is nobody else's.
+    fn reached(&self) -> Option<(u32, Look)> {
+        let look = Look::new();
+        // Any thread's id names its process.
+        Some((self.host_tid()?, look))
+    }
+
     /// Copies between `len` bytes of the kernel at `local` and the memory of its host process, by process_vm_readv(2) or
     /// process_vm_writev(2): bytes copied before the first that cannot be.
     fn copy(&self, call: Call, addr: usize, local: usize, len: usize) -> usize {
-        let _look = Look::new();
-        // Any thread's id names its process.
-        let Some(pid) = self.host_tid() else { return 0 };
+        let Some((pid, _look)) = self.reached() else { return 0 };
         let (local, remote) = ([local, len], [addr, len]);
         // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
         let copied = unsafe { sys::raw(call, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) };
@@ -120,7 +125,7 @@ impl Reach for HostedContext {
     }
 
     fn write_some(&self, parts: &[(usize, &[u8])]) -> usize {
-        let Some(pid) = self.host_tid() else { return 0 };
+        let Some((pid, _look)) = self.reached() else { return 0 };
         let mut done = 0;
         for some in parts.chunks(AT_ONCE) {
             let (mut local, mut remote) = ([[0; 2]; AT_ONCE], [[0; 2]; AT_ONCE]);
@@ -242,13 +247,13 @@ impl Context for HostedContext {
     }
 
     fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {
-        let _look = Look::new();
-        usage::residency(self.host_ids().ok_or(Errno::ESRCH)?.0, each)
+        let (pid, _look) = self.reached().ok_or(Errno::ESRCH)?;
+        usage::residency(pid, each)
     }
 
     fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
-        let _look = Look::new();
-        usage::page_map(self.host_tid().ok_or(Errno::ESRCH)?, addr, out)
+        let (pid, _look) = self.reached().ok_or(Errno::ESRCH)?;
+        usage::page_map(pid, addr, out)
     }
 
     fn scheduled(&self) -> Option<Scheduled> {

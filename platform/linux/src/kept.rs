@@ -121,6 +121,7 @@ impl Look {
     /// To be made before the look whether the guest lives.
     pub fn new() -> Look {
         LOOKS.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         Look(())
     }
 }
@@ -193,6 +194,9 @@ pub fn arrived(index: usize) {
 /// then it does not return.
 pub fn keep(index: usize) {
     let this = area::of(index);
+    // Who looks into the process from afar, or sets something for its guest, finds that this has ended, or is found here.
+    fence(Ordering::SeqCst);
+    let seen = LOOKS.load(Ordering::SeqCst) != 0;
     let pid = this.host_pid.load(Ordering::Relaxed);
     let plain = pid == this.host_tid.load(Ordering::Relaxed)
         && !machine::get().stack_stays
@@ -200,9 +204,6 @@ pub fn keep(index: usize) {
         && !this.touched.load(Ordering::SeqCst)
         && Segments::current() == Segments::default();
     let room = || WAITING.iter().any(|place| place.load(Ordering::Relaxed) == 0);
-    // Who looks into the process from afar finds that its guest has ended, or is found here.
-    fence(Ordering::SeqCst);
-    let seen = LOOKS.load(Ordering::SeqCst) != 0;
     if !plain || seen || !room() || !usage::is_numbered() || signal::set_mask(u64::MAX).is_err() || !count(index, pid) {
         return;
     }

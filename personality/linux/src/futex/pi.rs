@@ -239,7 +239,7 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
                 Ok(attempt) => attempt,
                 Err(error) => break Err(error),
             };
-            // Of one that has no owner any more nobody is ever told.
+            // Of one that has no owner any more nobody is ever notified.
             if let Attempt::Owned(owner) = attempt
                 && count == 0
             {
